@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
@@ -96,23 +98,49 @@ func uncountedPod(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// unclaimedHugepages finds pods without a claim that use hugepages of a node with zones.
+// unclaimedHugepages finds pods without a claim that use hugepages of a node with zones. A
+// NodeConfig can reserve hugepages for such pods (reservedHugepages): then zones publish
+// less than the node has. As long as the pods fit into that, they are no finding.
 func unclaimedHugepages(f *Facts) (findings []Finding) {
-	nodes := make(map[string]bool)
-	for _, slice := range f.zones() {
-		nodes[*slice.Spec.NodeName] = true
+	reserved := make(map[string]corev1.ResourceList)
+	for _, node := range f.balance().Nodes {
+		reserved[node.Name] = corev1.ResourceList{}
+		for name, amount := range node.Allocatable {
+			amount = amount.DeepCopy()
+			amount.Sub(node.Published[name])
+			if amount.Sign() > 0 {
+				reserved[node.Name][name] = amount
+			}
+		}
 	}
+	var pods []*corev1.Pod
+	used := make(map[string]corev1.ResourceList)
 	for _, pod := range f.Objects.Pods {
-		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if !nodes[pod.Spec.NodeName] || ended || len(pod.Spec.ResourceClaims) > 0 {
+		if reserved[pod.Spec.NodeName] == nil || snapshot.Finished(pod) || len(pod.Spec.ResourceClaims) > 0 {
 			continue
 		}
+		pods = append(pods, pod)
+		if used[pod.Spec.NodeName] == nil {
+			used[pod.Spec.NodeName] = corev1.ResourceList{}
+		}
+		for name, amount := range resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}) {
+			sum := used[pod.Spec.NodeName][name]
+			sum.Add(amount)
+			used[pod.Spec.NodeName][name] = sum
+		}
+	}
+	for _, pod := range pods {
+		room, sums := reserved[pod.Spec.NodeName], used[pod.Spec.NodeName]
 		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			unclaimed := accounting.UnclaimedHugepages(container, nil)
 			for _, name := range slices.Sorted(maps.Keys(unclaimed)) {
+				if sum := sums[name]; sum.Cmp(room[name]) <= 0 {
+					continue
+				}
 				findings = append(findings, Finding{
 					Node: pod.Spec.NodeName, Component: "Pod " + pod.Namespace + "/" + pod.Name, Setting: "limits." + string(name) + " of " + container.Name,
-					Expected: "a claim for hugepages of a zone", Detected: text(unclaimed, name) + " without a claim, which may be those of a claim",
+					Expected: "a claim for hugepages of a zone, or at most " + text(room, name) + " in all pods without claims",
+					Detected: text(unclaimed, name) + " without a claim, which may be those of a claim",
 				})
 			}
 		}

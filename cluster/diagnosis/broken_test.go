@@ -31,6 +31,12 @@ func (f *Facts) daemonArgs() *[]string {
 	return &f.Installation.DaemonSets[0].Spec.Template.Spec.Containers[0].Args
 }
 
+// revisions gives the DaemonSet and its pod these template generations.
+func (f *Facts) revisions(set, pod string) {
+	f.Installation.DaemonSets[0].Annotations = map[string]string{"deprecated.daemonset.template.generation": set}
+	f.daemonPod().Labels["pod-template-generation"] = pod
+}
+
 func (f *Facts) zone() *resourceapi.Device { return &f.Objects.Slices[0].Spec.Devices[0] }
 
 // tune has the status of the claim say that it asks for these PerformanceSettings, in JSON.
@@ -52,11 +58,15 @@ func schedulerPod(namespace string, arguments ...string) *corev1.Pod {
 func breakages() []broken {
 	return append(differences(), []broken{
 		{
-			"no answer", func(f *Facts) { f.Unread = []Unread{{"n1", "kubelet", "configz", "no route to host", false}} },
+			"no answer", func(f *Facts) {
+				f.Unread = []Unread{{Node: "n1", Component: "kubelet", Setting: "configz", Why: "no route to host", Denied: false}}
+			},
 			"n1 | not-checked | kubelet | configz | readable | no route to host",
 		},
 		{
-			"no right", func(f *Facts) { f.Unread = []Unread{{"", "kubelet", "configz", "nodes is forbidden", true}} },
+			"no right", func(f *Facts) {
+				f.Unread = []Unread{{Node: "", Component: "kubelet", Setting: "configz", Why: "nodes is forbidden", Denied: true}}
+			},
 			" | not-permitted | kubelet | configz | readable | nodes is forbidden",
 		},
 		{
@@ -165,9 +175,29 @@ func breakages() []broken {
 			"n1 | zones-published | dra.numa | ResourceSlices | 2 or more | 1",
 		},
 		{"old kernel", func(f *Facts) {
+			(*f.daemonArgs())[0] = "--exclusivity=kernel"
 			f.Objects.Nodes[0].Status.NodeInfo.KernelVersion = "6.1.0"
 			f.zone().Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("cooperative")}
 		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 or newer | cooperative, with Linux 6.1.0"},
+		{"new kernel, and auto", func(f *Facts) {
+			f.zone().Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("cooperative")}
+		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 or newer | cooperative, with Linux 6.12.107"},
+		{"old kernel without NRI", func(f *Facts) {
+			f.Objects.Nodes[0].Status.NodeInfo.KernelVersion = "5.14.0-570.el9.x86_64"
+			f.zone().Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("none")}
+		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 or newer, or cooperative, which needs NRI | none, with Linux 5.14.0-570.el9.x86_64"},
+		{"an old pod, whose image a policy has pinned", func(f *Facts) {
+			f.revisions("2", "1")
+			f.daemonPod().Spec.Containers[1].Image = "d@sha256:0"
+		}, "n1 | driver-version | Pod dra-driver-numa-x | image of keeper | d:1, as in the DaemonSet | d@sha256:0"},
+		{
+			"more hugepages without a claim than are reserved", func(f *Facts) {
+				f.Objects.Nodes[0].Status.Allocatable["hugepages-2Mi"] = resource.MustParse("12Mi")
+				f.zone().Capacity["hugepages2Mi"] = resourceapi.DeviceCapacity{Value: resource.MustParse("10Mi")}
+				f.daemonPod().Spec.Containers[0].Resources.Limits = corev1.ResourceList{"hugepages-2Mi": resource.MustParse("4Mi")}
+			},
+			"n1 | unclaimed-hugepages | Pod dra-numa/dra-driver-numa-x | limits.hugepages-2Mi of driver | a claim for hugepages of a zone, or at most 2Mi in all pods without claims | 4Mi without a claim, which may be those of a claim",
+		},
 		{"taint", func(f *Facts) {
 			f.zone().Taints = []resourceapi.DeviceTaint{{Key: "try", Effect: "None"}, {Key: "dra.numa/fault", Value: "cpus-gone", Effect: "NoSchedule"}}
 		}, "n1 | device-taint | device numa-0 | taints | none | dra.numa/fault=cpus-gone:NoSchedule"},
@@ -401,7 +431,7 @@ func breakages() []broken {
 				pod := f.daemonPod()
 				pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"hugepages-2Mi": resource.MustParse("4Mi")}
 			},
-			"n1 | unclaimed-hugepages | Pod dra-numa/dra-driver-numa-x | limits.hugepages-2Mi of driver | a claim for hugepages of a zone | 4Mi without a claim, which may be those of a claim",
+			"n1 | unclaimed-hugepages | Pod dra-numa/dra-driver-numa-x | limits.hugepages-2Mi of driver | a claim for hugepages of a zone, or at most 0 in all pods without claims | 4Mi without a claim, which may be those of a claim",
 		},
 	}...)
 }

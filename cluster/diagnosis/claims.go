@@ -25,15 +25,15 @@ func ours(claim *resourceapi.ResourceClaim) bool {
 		func(result resourceapi.DeviceRequestAllocationResult) bool { return result.Driver == driver.Name })
 }
 
-// usesOurs reports whether a claim with devices of this driver is reserved for the pod.
-func (f *Facts) usesOurs(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(f.Objects.Claims, func(claim *resourceapi.ResourceClaim) bool {
-		return claim.Namespace == pod.Namespace && ours(claim) && reservedFor(claim, pod.UID)
-	})
-}
-
-func reservedFor(claim *resourceapi.ResourceClaim, uid types.UID) bool {
-	return slices.ContainsFunc(claim.Status.ReservedFor, func(user resourceapi.ResourceClaimConsumerReference) bool { return user.UID == uid })
+// users returns the claims that are reserved for each pod, by its UID.
+func (f *Facts) users() map[types.UID][]*resourceapi.ResourceClaim {
+	claims := make(map[types.UID][]*resourceapi.ResourceClaim)
+	for _, claim := range f.Objects.Claims {
+		for _, user := range claim.Status.ReservedFor {
+			claims[user.UID] = append(claims[user.UID], claim)
+		}
+	}
+	return claims
 }
 
 // tunings returns what the shares of a claim on a node set of their CPUs, as the driver has
@@ -55,12 +55,17 @@ func tunings(claim *resourceapi.ResourceClaim, node string) (settings []devicecl
 // unpreparedClaim finds claims of pods that have had a node for long, and for which the
 // driver has written no device to the status.
 func unpreparedClaim(f *Facts) (findings []Finding) {
+	pods := make(map[types.UID]*corev1.Pod, len(f.Objects.Pods))
+	for _, pod := range f.Objects.Pods {
+		pods[pod.UID] = pod
+	}
 	for _, claim := range f.Objects.Claims {
 		if !ours(claim) || slices.ContainsFunc(claim.Status.Devices, func(d resourceapi.AllocatedDeviceStatus) bool { return d.Driver == driver.Name }) {
 			continue
 		}
-		for _, pod := range f.Objects.Pods {
-			if pod.Namespace != claim.Namespace || !reservedFor(claim, pod.UID) || pod.Spec.NodeName == "" || snapshot.Finished(pod) || pod.Status.StartTime == nil {
+		for _, user := range claim.Status.ReservedFor {
+			pod := pods[user.UID]
+			if pod == nil || pod.Namespace != claim.Namespace || pod.Spec.NodeName == "" || snapshot.Finished(pod) || pod.Status.StartTime == nil {
 				continue
 			}
 			if waits := f.Time.Sub(pod.Status.StartTime.Time); waits >= prepareTime {
@@ -118,13 +123,13 @@ func policyIgnored(f *Facts) (findings []Finding) {
 // staleSlices finds slices of nodes that do not exist. The scheduler may count their
 // devices as there.
 func staleSlices(f *Facts) (findings []Finding) {
-	var told []string
+	nodes, told := f.nodeObjects(), make(map[string]bool)
 	for _, slice := range f.zones() {
 		name := *slice.Spec.NodeName
-		if f.Objects.Node(name) != nil || slices.Contains(told, name) {
+		if nodes[name] != nil || told[name] {
 			continue
 		}
-		told = append(told, name)
+		told[name] = true
 		findings = append(findings, Finding{Node: name, Component: driver.Name, Setting: "ResourceSlices", Expected: "only of nodes that exist", Detected: "no Node " + name})
 	}
 	return findings

@@ -140,10 +140,26 @@ type Unread struct {
 	// Denied means that the user is not allowed to read it. Otherwise something is
 	// wrong with the component.
 	Denied bool `json:"denied,omitempty"`
+	// Silent means that the node did not answer in time.
+	Silent bool `json:"silent,omitempty"`
+}
+
+// Silent returns the nodes that did not answer in time.
+func (f *Facts) Silent() map[string]bool {
+	nodes := make(map[string]bool)
+	for _, unread := range slices.Concat(f.Unread, f.Missing) {
+		if unread.Silent && unread.Node != "" {
+			nodes[unread.Node] = true
+		}
+	}
+	return nodes
 }
 
 // Nodes returns the names of the nodes with a pod of the daemon or with zones, sorted.
-func (f *Facts) Nodes() []string {
+func (f *Facts) Nodes() []string { return slices.Sorted(maps.Keys(f.nodeNames())) }
+
+// nodeNames is Nodes as a set.
+func (f *Facts) nodeNames() map[string]bool {
 	names := make(map[string]bool)
 	for _, pod := range f.DaemonPods() {
 		names[pod.Spec.NodeName] = true
@@ -151,7 +167,16 @@ func (f *Facts) Nodes() []string {
 	for _, slice := range f.zones() {
 		names[*slice.Spec.NodeName] = true
 	}
-	return slices.Sorted(maps.Keys(names))
+	return names
+}
+
+// nodeObjects returns the Nodes by name.
+func (f *Facts) nodeObjects() map[string]*corev1.Node {
+	nodes := make(map[string]*corev1.Node, len(f.Objects.Nodes))
+	for _, node := range f.Objects.Nodes {
+		nodes[node.Name] = node
+	}
+	return nodes
 }
 
 // DaemonPods returns the pods of the DaemonSet that have a node and have not ended,

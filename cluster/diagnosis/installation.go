@@ -48,7 +48,7 @@ func (f *Facts) isUnread(setting string) bool {
 func driverVersion(f *Facts) (findings []Finding) {
 	for _, set := range f.Installation.DaemonSets {
 		for _, pod := range f.DaemonPods() {
-			if pod.Namespace == set.Namespace {
+			if pod.Namespace == set.Namespace && !isCurrent(pod, set) {
 				findings = append(findings, otherImages(pod, set.Spec.Template.Spec)...)
 			}
 		}

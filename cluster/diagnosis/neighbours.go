@@ -4,16 +4,19 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// Annotations of other programs that matter to this driver. A bundle keeps them.
+// Annotations of other programs that matter to this driver. A bundle keeps them, and the
+// generation of a DaemonSet's template.
 const (
 	// scaleDownDisabled keeps Cluster Autoscaler from removing a node.
 	// Source: kubernetes/autoscaler, cluster-autoscaler/FAQ.md.
@@ -41,7 +44,7 @@ func runtimeTunings() []runtimeTuning {
 
 // KeepsAnnotation reports whether a check needs the annotation of another program.
 func KeepsAnnotation(key string) bool {
-	return key == scaleDownDisabled || key == loadBalancing ||
+	return key == scaleDownDisabled || key == loadBalancing || key == appsv1.DeprecatedTemplateGeneration ||
 		slices.ContainsFunc(runtimeTunings(), func(t runtimeTuning) bool { return t.annotation == key })
 }
 
@@ -60,8 +63,9 @@ func autoscaler(f *Facts) (findings []Finding) {
 		return nil
 	}
 	var open []string
+	nodes := f.nodeObjects()
 	for _, node := range f.Nodes() {
-		if object := f.Objects.Node(node); object != nil && object.Annotations[scaleDownDisabled] != "true" {
+		if object := nodes[node]; object != nil && object.Annotations[scaleDownDisabled] != "true" {
 			open = append(open, node)
 		}
 	}
@@ -88,9 +92,10 @@ func runsImage(pod *corev1.Pod, name string) bool {
 
 // cgroupWriter finds pods with claims whose cpusets CRI-O changes, too.
 func cgroupWriter(f *Facts) (findings []Finding) {
+	users := f.users()
 	for _, pod := range f.Objects.Pods {
 		value, set := pod.Annotations[loadBalancing]
-		if !set || snapshot.Finished(pod) || !f.usesOurs(pod) {
+		if !set || snapshot.Finished(pod) || !slices.ContainsFunc(users[pod.UID], ours) {
 			continue
 		}
 		findings = append(findings, Finding{
@@ -178,8 +183,9 @@ func movedInterrupts(f *Facts) (findings []Finding) {
 // powerService finds services that change what claims of their node set. Only nodes that
 // were asked say so.
 func powerService(f *Facts) (findings []Finding) {
+	tuned := f.tuningClaims()
 	for _, node := range f.Nodes() {
-		state, claims := f.States[node], f.tuningClaims(node)
+		state, claims := f.States[node], tuned[node]
 		if state == nil || state.Host == nil || len(claims) == 0 {
 			continue
 		}
@@ -197,11 +203,18 @@ func powerService(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// tuningClaims returns the claims of a node that set something of their CPUs.
-func (f *Facts) tuningClaims(node string) (names []string) {
+// tuningClaims returns the claims that set something of their CPUs, by node.
+func (f *Facts) tuningClaims() map[string][]string {
+	names := make(map[string][]string)
 	for _, claim := range f.Objects.Claims {
+		var node string // all devices of a claim are on one node
+		for _, device := range claim.Status.Devices {
+			if device.Driver == driver.Name {
+				node = device.Pool
+			}
+		}
 		if len(tunings(claim, node)) > 0 {
-			names = append(names, claim.Namespace+"/"+claim.Name)
+			names[node] = append(names[node], claim.Namespace+"/"+claim.Name)
 		}
 	}
 	return names
@@ -209,6 +222,7 @@ func (f *Facts) tuningClaims(node string) (names []string) {
 
 // performanceAnnotation finds pods for which CRI-O changes what their claims set.
 func performanceAnnotation(f *Facts) (findings []Finding) {
+	users := f.users()
 	for _, pod := range f.Objects.Pods {
 		if snapshot.Finished(pod) {
 			continue
@@ -218,8 +232,8 @@ func performanceAnnotation(f *Facts) (findings []Finding) {
 			if !set {
 				continue
 			}
-			for _, claim := range f.Objects.Claims {
-				if claim.Namespace != pod.Namespace || !reservedFor(claim, pod.UID) || !slices.ContainsFunc(tunings(claim, pod.Spec.NodeName), tuning.sets) {
+			for _, claim := range users[pod.UID] {
+				if claim.Namespace != pod.Namespace || !slices.ContainsFunc(tunings(claim, pod.Spec.NodeName), tuning.sets) {
 					continue
 				}
 				findings = append(findings, Finding{

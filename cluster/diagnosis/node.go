@@ -14,16 +14,17 @@ import (
 
 // otherCPUDriver finds other drivers that publish CPUs, once per node.
 func otherCPUDriver(f *Facts) (findings []Finding) {
-	nodes := f.Nodes()
+	nodes, told := f.nodeNames(), make(map[Finding]bool)
 	for _, slice := range f.Objects.Slices {
-		if slice.Spec.NodeName == nil || !driver.RivalOf(slice).CPUs || !slices.Contains(nodes, *slice.Spec.NodeName) {
+		if slice.Spec.NodeName == nil || !nodes[*slice.Spec.NodeName] || !driver.RivalOf(slice).CPUs {
 			continue
 		}
 		finding := Finding{
 			Node: *slice.Spec.NodeName, Component: slice.Spec.Driver, Setting: "ResourceSlices",
 			Expected: "no CPUs on a node with " + driver.Name, Detected: "publishes CPUs",
 		}
-		if !slices.Contains(findings, finding) {
+		if !told[finding] {
+			told[finding] = true
 			findings = append(findings, finding)
 		}
 	}
@@ -33,14 +34,14 @@ func otherCPUDriver(f *Facts) (findings []Finding) {
 // suspectedCPUDriver finds other drivers that may give out CPUs of claims. If a node was not
 // asked which CPUs claims may get, they may get all.
 func suspectedCPUDriver(f *Facts) (findings []Finding) {
-	for _, node := range f.Nodes() {
-		var all []*resourceapi.ResourceSlice
-		for _, slice := range f.Objects.Slices {
-			if slice.Spec.NodeName != nil && *slice.Spec.NodeName == node {
-				all = append(all, slice)
-			}
+	all := make(map[string][]*resourceapi.ResourceSlice)
+	for _, slice := range f.Objects.Slices {
+		if slice.Spec.NodeName != nil {
+			all[*slice.Spec.NodeName] = append(all[*slice.Spec.NodeName], slice)
 		}
-		for _, suspect := range driver.SuspectsOf(all) {
+	}
+	for _, node := range f.Nodes() {
+		for _, suspect := range driver.SuspectsOf(all[node]) {
 			if cpus, known := f.grantable(node); known {
 				remains := false
 				if suspect, remains = suspect.On(cpus); !remains {

@@ -2,7 +2,6 @@ package diagnosis
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,7 @@ const policyImage = "nri-resource-policy"
 // containers, those of claims included. Policies whose image has another name show only by
 // their configurations, which do not say on which nodes.
 func resourcePolicy(f *Facts) (findings []Finding) {
-	nodes, seen := f.Nodes(), false
+	nodes, seen := f.nodeNames(), false
 	expected := "none on a node with " + driver.Name + ", because it rewrites the cpusets of all containers"
 	for _, pod := range f.Objects.Pods {
 		set, image := metav1.GetControllerOf(pod), policyImageOf(pod)
@@ -35,7 +34,7 @@ func resourcePolicy(f *Facts) (findings []Finding) {
 			continue
 		}
 		seen = true
-		if !slices.Contains(nodes, pod.Spec.NodeName) {
+		if !nodes[pod.Spec.NodeName] {
 			continue
 		}
 		detected := "runs " + image

@@ -83,8 +83,10 @@ func (i *Installation) webhooks() []*appsv1.Deployment {
 }
 
 // daemons returns each pair of version and image that pods of the daemon have.
-func (f *Facts) daemons() []Component {
-	return grouped(f.DaemonPods(), func(pod *corev1.Pod) (Component, string) {
+func (f *Facts) daemons() []Component { return daemonsOf(f.DaemonPods()) }
+
+func daemonsOf(pods []*corev1.Pod) []Component {
+	return grouped(pods, func(pod *corev1.Pod) (Component, string) {
 		return Component{Name: DaemonName, Version: pod.Labels[versionLabel], Image: driverImage(pod.Spec)}, pod.Spec.NodeName
 	})
 }
@@ -111,8 +113,9 @@ func (f *Facts) kernels() []Component {
 // nodes that do not report one.
 func (f *Facts) onNodes(of func(corev1.NodeSystemInfo) (name, version string)) []Component {
 	var nodes []*corev1.Node
+	objects := f.nodeObjects()
 	for _, name := range f.Nodes() {
-		if node := f.Objects.Node(name); node != nil {
+		if node := objects[name]; node != nil {
 			if _, version := of(node.Status.NodeInfo); version != "" {
 				nodes = append(nodes, node)
 			}
@@ -191,7 +194,8 @@ func (f *Facts) skewOfDriver(client string) (skew []Skew) {
 			skew = append(skew, Skew{[]string{Client, DaemonName}, fmt.Sprintf(
 				"%s is %s and the driver is %s: slices, pick, lint and drift follow the rules of %s. Use the %s of the driver's version", Client, client, want, client, Client)})
 		}
-		for _, daemon := range f.daemons() {
+		old := slices.DeleteFunc(f.DaemonPods(), func(pod *corev1.Pod) bool { return isCurrent(pod, set) })
+		for _, daemon := range daemonsOf(old) {
 			if daemon.Version != want || daemon.Image != image {
 				skew = append(skew, Skew{[]string{DaemonName}, fmt.Sprintf(
 					"the DaemonSet has version %q and image %s, and pods on %s have version %q and image %s: the rollout has not finished. Claims keep what they hold; %s validate says which pods are not ready",

@@ -43,8 +43,9 @@ func kubernetesVersion(f *Facts) (findings []Finding) {
 		}
 	}
 	check("", "kube-apiserver", f.Version)
+	nodes := f.nodeObjects()
 	for _, name := range f.Nodes() {
-		if node := f.Objects.Node(name); node != nil {
+		if node := nodes[name]; node != nil {
 			check(name, "kubelet", node.Status.NodeInfo.KubeletVersion)
 		}
 	}
@@ -82,8 +83,9 @@ const countingGate = "DRANodeAllocatableResources"
 const rulesGate = "DRADeviceTaintRules"
 
 func runtimeVersion(f *Facts) (findings []Finding) {
+	nodes := f.nodeObjects()
 	for _, name := range f.Nodes() {
-		node := f.Objects.Node(name)
+		node := nodes[name]
 		if node == nil {
 			continue
 		}

@@ -42,12 +42,18 @@ func zonesPublished(f *Facts) (findings []Finding) {
 	return findings
 }
 
-// zoneExclusivity compares the exclusivity of zones with the chart's value.
+// oldestPartitions is the oldest kernel with which the driver isolates CPUs by the kernel.
+const oldestPartitions = "6.11.0"
+
+// zoneExclusivity compares the exclusivity of zones with the chart's value. With auto, the
+// kernel of the node decides.
 func zoneExclusivity(f *Facts) (findings []Finding) {
 	want, given := Argument(f.Installation.daemon(), "exclusivity")
-	if !given || want == "auto" {
+	auto := !given || want == "auto"
+	if auto {
 		want = string(driver.ExclusivityKernel)
 	}
+	nodes := f.nodeObjects()
 	for _, slice := range f.zones() {
 		for _, device := range slice.Spec.Devices {
 			is := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeExclusivity).StringValue
@@ -55,13 +61,20 @@ func zoneExclusivity(f *Facts) (findings []Finding) {
 				continue
 			}
 			node := *slice.Spec.NodeName
-			detected := *is
-			if object := f.Objects.Node(node); object != nil {
-				detected += ", with Linux " + object.Status.NodeInfo.KernelVersion
+			expected, detected := want+exclusivityNeeds(want), *is
+			if object := nodes[node]; object != nil {
+				kernel := object.Status.NodeInfo.KernelVersion
+				detected += ", with Linux " + kernel
+				if auto && older(kernel, oldestPartitions) {
+					if *is == string(driver.ExclusivityCooperative) {
+						break // as good as it gets
+					}
+					expected += ", or " + string(driver.ExclusivityCooperative) + ", which needs NRI"
+				}
 			}
 			findings = append(findings, Finding{
 				Node: node, Component: driver.Name, Setting: string(deviceclasses.FullName(deviceclasses.AttributeExclusivity)),
-				Expected: want + exclusivityNeeds(want), Detected: detected,
+				Expected: expected, Detected: detected,
 			})
 			break // all zones of a node have the same exclusivity
 		}

@@ -126,7 +126,7 @@ func TestCachesArePlacedAndExplained(t *testing.T) {
 			"hint: the devices have these capacities: members",
 		}},
 		"a pool that the node lacks": {ten, []string{cachePod("p", "bronze", 1, "", "")}, []string{
-			"class: request cache: 4 devices are not of class bronze",
+			"class: request cache: 4 devices are not of class bronze: device.attributes[\"dra.numa\"].pool == \"shared\" is not met: cache-0-guaranteed has dra.numa/pool \"guaranteed\", cache-1-guaranteed has dra.numa/pool \"guaranteed\"",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

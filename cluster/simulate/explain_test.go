@@ -66,6 +66,42 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			sentence:  "request gpu: 2 devices are not of class gpu.dra.numa",
 			hint:      "no node has a device whose dra.numa/kind is gpu, which class gpu.dra.numa requires",
 		},
+		"a class with several conditions": {
+			manifests: []string{two, object.ClassText("fast", `device.driver == "dra.numa" && device.attributes["dra.numa"].kind == "zone" && device.attributes["dra.numa"].socket > 0 && device.capacity["dra.numa"].cpu.isGreaterThan(quantity("4"))`)},
+			requests:  requestOf("zone", "fast", ""),
+			stage:     funnel.StageClass,
+			sentence:  `request zone: 2 devices are not of class fast: device.attributes["dra.numa"].socket > 0 is not met: numa-0 has dra.numa/socket 0, numa-1 has dra.numa/socket 0`,
+		},
+		"a class with a condition on a capacity": {
+			manifests: []string{two, object.ClassText("large", `device.driver == "dra.numa" && device.capacity["dra.numa"].cpu.isGreaterThan(quantity("8"))`)},
+			requests:  requestOf("zone", "large", ""),
+			stage:     funnel.StageClass,
+			sentence:  `2 devices are not of class large: device.capacity["dra.numa"].cpu.isGreaterThan(quantity("8")) is not met: numa-0 has dra.numa/cpu 8, numa-1 has dra.numa/cpu 6`,
+		},
+		"a class that excludes a driver": {
+			manifests: []string{two, object.ClassText("others", `!(device.driver == "dra.numa")`)},
+			requests:  requestOf("r", "others", ""),
+			stage:     funnel.StageClass,
+			sentence:  "request r: 2 devices are not of class others",
+		},
+		"a class that excludes a kind": {
+			manifests: []string{two, object.ClassText("others", `device.driver == "dra.numa" && !(device.attributes["dra.numa"].kind == "zone")`)},
+			requests:  requestOf("r", "others", ""),
+			stage:     funnel.StageClass,
+			sentence:  `2 devices are not of class others: !(device.attributes["dra.numa"].kind == "zone") is not met: numa-0 has dra.numa/kind "zone", numa-1 has dra.numa/kind "zone"`,
+		},
+		"a class of either of two drivers": {
+			manifests: []string{two, object.ClassText("either", `device.driver == "a" || device.driver == "b"`)},
+			requests:  requestOf("r", "either", ""),
+			stage:     funnel.StageClass,
+			sentence:  "request r: 2 devices are not of class either",
+		},
+		"several conditions of a request": {
+			manifests: []string{two},
+			requests:  requestOf("zone", "zone.dra.numa", `, selectors: [{cel: {expression: 'device.attributes["dra.numa"].kind == "zone" && device.attributes["dra.numa"].?l3.orValue(-1) == 7'}}]`),
+			stage:     funnel.StageSelector,
+			sentence:  `the request's selectors reject 2 devices: device.attributes["dra.numa"].?l3.orValue(-1) == 7 is not met: numa-0 has no dra.numa/l3, numa-1 has no dra.numa/l3`,
+		},
 		"selector": {
 			manifests: []string{two},
 			requests:  requestOf("zone", "zone.dra.numa", `, selectors: [{cel: {expression: 'device.attributes["dra.numa"].socket == 7'}}]`),
@@ -156,11 +192,63 @@ func TestCapacityThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 	}
 }
 
+// With zoneBy: l3, the zones of level-3 caches have the CPUs, and those of NUMA nodes the
+// memory.
+func TestCapacitiesOfDifferentDevicesNeedSeveralRequests(t *testing.T) {
+	const attributes = "allowMultipleAllocations: true, attributes: {kind: {string: zone}, resource.kubernetes.io/numaNode: {int: 0}}"
+	const amount = "requestPolicy: {default: '0', validRange: {min: '0', step: '1'}}"
+	node := zonedNode("n1", nil,
+		"{name: l3-0, "+attributes+", capacity: {cpu: {value: 4, "+amount+"}}}", "{name: l3-1, "+attributes+", capacity: {cpu: {value: 4, "+amount+"}}}",
+		"{name: numa-0, "+attributes+", capacity: {memory: {value: 8Gi, "+amount+"}, hugepages2Mi: {value: 1Gi, "+amount+"}}}")
+	const requests = "write 2 requests, {name: zone-cpu, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}}, " +
+		"{name: zone-memory, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {memory: 1Gi}}}}, " +
+		"with the constraint {requests: [zone-cpu, zone-memory], matchAttribute: resource.kubernetes.io/numaNode}"
+	blocked := func(capacity string) Explanation {
+		return explain(t, node, zoneClass, claimingPod("p", "requests: ["+zoneRequest("zone", capacity)+"]"))
+	}
+	expectBlocked(t, blocked("cpu: 4, memory: 1Gi"), funnel.StageCapacity, "request zone: no device has both cpu and memory: l3-0 has cpu, numa-0 has memory", requests)
+	expectBlocked(t, blocked("cpu: 4, memory: 1Gi, hugepages2Mi: 2Mi"), funnel.StageCapacity,
+		"request zone: no device has all of cpu, hugepages2Mi, memory: numa-0 has hugepages2Mi and memory, l3-0 has cpu", "write 2 requests, {name: zone-hugepages2mi, ")
+	e := blocked("cpu: 6, memory: 1Gi")
+	if got := obstacles(e.Nodes[0]); len(got) != 2 || got[1] != "capacity: request zone: asks for 6 cpu of one device: l3-0 has 4, l3-1 has 4" {
+		t.Errorf("obstacles are\n%s", strings.Join(got, "\n"))
+	}
+	// What the hint says fits.
+	fits := explain(t, node, zoneClass, claimingPod("p", "requests: ["+zoneRequest("zone-cpu", "cpu: 4")+", "+zoneRequest("zone-memory", "memory: 1Gi")+
+		"], constraints: [{requests: [zone-cpu, zone-memory], matchAttribute: resource.kubernetes.io/numaNode}]"))
+	if fits.Node != "n1" {
+		t.Errorf("the two requests: %s", fits.Sentence)
+	}
+}
+
+// The NIC and the GPU have no attribute in common. A hint that names the other's attribute
+// leads to the next constraint that cannot be met, and back.
+func TestRequestsWithoutACommonAttributeMeetInTheZone(t *testing.T) {
+	node := strings.ReplaceAll(zonedNode("n1", []zone{{8, 1, "8Gi"}}), "resource.kubernetes.io/numaNode: {int: 0}", "resource.kubernetes.io/numaNode: {int: 0}, dra.net/numaNode: {int: 0}")
+	manifests := []string{
+		node, zoneClass, slice("nic", "", "{name: eth0, attributes: {dra.net/numaNode: {int: 0}}}"),
+		slice("gpu", "", "{name: gpu0, attributes: {resource.kubernetes.io/numaNode: {int: 0}}}"),
+	}
+	requests := "requests: [" + requestOf("gpu", "gpu", "") + "," + requestOf("nic", "nic", "") + "," + zoneRequest("zone", "cpu: 1") + "]"
+	const constraints = "{requests: [zone, nic], matchAttribute: dra.net/numaNode} and {requests: [zone, gpu], matchAttribute: resource.kubernetes.io/numaNode}"
+	for _, attribute := range []string{"resource.kubernetes.io/numaNode", "dra.net/numaNode"} {
+		e := explain(t, append(manifests, claimingPod("p", requests+", constraints: [{matchAttribute: "+attribute+"}]"))...)
+		expectBlocked(t, e, funnel.StageConstraint, "has the attribute "+attribute+", which a constraint matches",
+			"zone has one in common with each: write 2 constraints, "+constraints)
+	}
+	if e := explain(t, append(manifests, claimingPod("p", requests+", constraints: ["+strings.Replace(constraints, " and ", ", ", 1)+"]"))...); e.Node != "n1" {
+		t.Errorf("with the two constraints: %s", e.Sentence)
+	}
+	e := explain(t, append(manifests, claimingPod("p", "requests: ["+requestOf("gpu", "gpu", "")+","+requestOf("nic", "nic", "")+"], constraints: [{matchAttribute: dra.net/numaNode}]"))...)
+	expectBlocked(t, e, funnel.StageConstraint, "no device of request gpu has the attribute dra.net/numaNode",
+		"gpu has resource.kubernetes.io/numaNode, nic has dra.net/numaNode; add a request for a device that has them, such as a zone")
+}
+
 func TestConstraintThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 	for attributes, row := range map[string]struct{ sentence, hint string }{
 		"dra.net/numaNode: {int: 0}": {
 			"no device of request nic has the attribute resource.kubernetes.io/numaNode, which a constraint matches",
-			"the devices have dra.net/numaNode: match an attribute that all devices have",
+			"zone has resource.kubernetes.io/numaNode, nic has dra.net/numaNode; name dra.net/numaNode in numaNodeKeys of the NodeConfig",
 		},
 		"resource.kubernetes.io/numaNode: {int: 5}": {
 			"no value of resource.kubernetes.io/numaNode has enough devices for all requests that must match: " +

@@ -17,7 +17,7 @@ import (
 const maxAdded = 10_000
 
 // AddPods adds the pods that controllers would make of the manifests of workloads, after
-// all other pods. Their names are those of their workloads with a number, or with the
+// all other pods. Their names are those of their templates with a number, or with the
 // name of the node for a DaemonSet.
 func AddPods(s *snapshot.Snapshot) error {
 	left := maxAdded
@@ -25,35 +25,43 @@ func AddPods(s *snapshot.Snapshot) error {
 		if !workload.IsManifest() {
 			continue
 		}
-		if left -= workload.Pods; left < 0 {
-			return fmt.Errorf("%s %s/%s would have %d pods: manifests may have %d pods together", workload.Kind, workload.GetNamespace(), workload.GetName(), workload.Pods, maxAdded)
+		if left -= workload.Pods(); left < 0 {
+			return fmt.Errorf("%s %s/%s would have %d pods: manifests may have %d pods together", workload.Kind, workload.GetNamespace(), workload.GetName(), workload.Pods(), maxAdded)
 		}
-		if workload.Kind == snapshot.DaemonSet {
-			if err := addOnNodes(s, workload); err != nil {
+		for _, template := range workload.Templates {
+			add := addReplicas
+			if workload.Kind == snapshot.DaemonSet {
+				add = addOnNodes
+			}
+			if err := add(s, workload, template); err != nil {
 				return err
 			}
-			continue
-		}
-		for i, added := 0, 0; added < workload.Pods; i++ {
-			pod := workload.Pod()
-			pod.Name = fmt.Sprintf("%s-%d", workload.GetName(), i)
-			if s.Pod(pod.Namespace, pod.Name) != nil {
-				continue
-			}
-			if err := s.Add(pod, s.Where(workload)); err != nil {
-				return err
-			}
-			added++
 		}
 	}
 	return nil
 }
 
+// addReplicas adds as many pods of a template as run at the same time.
+func addReplicas(s *snapshot.Snapshot, workload *snapshot.Workload, template snapshot.Template) error {
+	for i, added := 0, 0; added < template.Pods; i++ {
+		pod := workload.Pod(template)
+		pod.Name = fmt.Sprintf("%s-%d", workload.PodPrefix(template), i)
+		if s.Pod(pod.Namespace, pod.Name) != nil {
+			continue
+		}
+		if err := s.Add(pod, s.Where(workload)); err != nil {
+			return err
+		}
+		added++
+	}
+	return nil
+}
+
 // addOnNodes adds a pod for each node that a DaemonSet selects.
-func addOnNodes(s *snapshot.Snapshot, workload *snapshot.Workload) error {
+func addOnNodes(s *snapshot.Snapshot, workload *snapshot.Workload, template snapshot.Template) error {
 	for _, node := range s.Nodes {
-		pod := workload.Pod()
-		pod.Name = workload.GetName() + "-" + node.Name
+		pod := workload.Pod(template)
+		pod.Name = workload.PodPrefix(template) + "-" + node.Name
 		pod.Spec.Tolerations = append(pod.Spec.Tolerations, daemonTolerations()...)
 		// An affinity that is not valid fits no node: the pod is placed and says so.
 		if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err == nil && !fits {

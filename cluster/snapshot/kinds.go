@@ -25,6 +25,9 @@ type version struct {
 	into       any // an empty object to decode into
 	// object returns the decoded object, in the version that a snapshot holds.
 	object func() (metav1.Object, error)
+	// knows reports whether the field of a strict decoding error should be known; nil means
+	// that all fields are.
+	knows func(error) bool
 }
 
 // newObject returns an empty object of the kind. foreign reports that a snapshot does not
@@ -100,7 +103,7 @@ func versionsOf(kind string) []version {
 
 // as returns a version that Add takes without a conversion.
 func as(apiVersion string, object metav1.Object) version {
-	return version{apiVersion, object, func() (metav1.Object, error) { return object, nil }}
+	return version{apiVersion, object, func() (metav1.Object, error) { return object, nil }, nil}
 }
 
 // convert fills an object from one of an older version.
@@ -108,7 +111,7 @@ type convert[Old, New any] func(*Old, New, conversion.Scope) error
 
 func converted[Old any, New metav1.Object](apiVersion string, object New, convert convert[Old, New]) version {
 	old := new(Old)
-	return version{apiVersion, old, func() (metav1.Object, error) { return object, convert(old, object, nil) }}
+	return version{apiVersion, old, func() (metav1.Object, error) { return object, convert(old, object, nil) }, nil}
 }
 
 // resource returns the versions of a kind of resource.k8s.io.
@@ -122,7 +125,10 @@ func resource[Beta2, Beta1 any, New metav1.Object](object New, beta2 convert[Bet
 
 func workloadVersions(kind string) []version {
 	var object metav1.Object
+	var knows func(error) bool
 	switch kind {
+	case "ReplicationController":
+		object = &corev1.ReplicationController{}
 	case "Deployment":
 		object = &appsv1.Deployment{}
 	case "ReplicaSet":
@@ -135,10 +141,12 @@ func workloadVersions(kind string) []version {
 		object = &batchv1.Job{}
 	case cronJob:
 		object = &batchv1.CronJob{}
+	case jobSetKind:
+		object, knows = &jobSet{}, jobSetKnows
 	default:
 		return nil
 	}
-	return []version{{newWorkload(object).APIVersion, object, func() (metav1.Object, error) { return newWorkload(object), nil }}}
+	return []version{{newWorkload(object).APIVersion, object, func() (metav1.Object, error) { return newWorkload(object), nil }, knows}}
 }
 
 // kindOf returns the kind of an object, which is the name of its Go type.

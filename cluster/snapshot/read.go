@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +78,9 @@ func (s *Snapshot) readObject(text []byte, meta metav1.TypeMeta, where string) e
 	}
 	var object metav1.Object
 	unknown, err := kjson.UnmarshalStrict(text, version.into)
+	if version.knows != nil {
+		unknown = slices.DeleteFunc(unknown, func(err error) bool { return !version.knows(err) })
+	}
 	if err == nil && len(unknown) > 0 {
 		err = unknown[0]
 	}

@@ -181,6 +181,7 @@ func TestWorkloadsHaveTheirPods(t *testing.T) {
 		"apiVersion: apps/v1, kind: StatefulSet, spec: {replicas: 0, " + template + "}":                       {0, true, "spec.template"},
 		"apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 2, " + template + "}":                        {2, true, "spec.template"},
 		"apiVersion: apps/v1, kind: DaemonSet, spec: {" + template + "}":                                      {0, true, "spec.template"},
+		"apiVersion: v1, kind: ReplicationController, spec: {replicas: 2, " + template + "}":                  {2, true, "spec.template"},
 		"apiVersion: batch/v1, kind: Job, spec: {parallelism: 4, completions: 2, " + template + "}":           {2, true, "spec.template"},
 		"apiVersion: batch/v1, kind: Job, spec: {suspend: true, " + template + "}":                            {0, true, "spec.template"},
 		"apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {" + template + "}}}":                {1, true, "spec.jobTemplate.spec.template"},
@@ -188,9 +189,9 @@ func TestWorkloadsHaveTheirPods(t *testing.T) {
 	} {
 		s := read(t, "# YAML\n{metadata: {name: w, namespace: team}, "+text+"}")
 		w := s.Workloads[0]
-		pod := w.Pod()
-		if w.Pods != want.pods || w.IsManifest() != want.manifest || w.TemplatePath() != want.path {
-			t.Errorf("%s: %d pods of %s, manifest %t", text, w.Pods, w.TemplatePath(), w.IsManifest())
+		pod := w.Pod(w.Templates[0])
+		if w.Pods() != want.pods || w.IsManifest() != want.manifest || w.Templates[0].Path != want.path || len(w.Templates) != 1 {
+			t.Errorf("%s: %d pods of %s, manifest %t", text, w.Pods(), w.Templates[0].Path, w.IsManifest())
 		}
 		if pod.Namespace != "team" || pod.Labels["a"] != "b" || len(pod.Spec.Containers) != 1 || pod.OwnerReferences[0].Kind != w.Kind {
 			t.Errorf("%s: pod is %+v", text, pod)
@@ -203,6 +204,29 @@ func TestWorkloadsHaveTheirPods(t *testing.T) {
 		if s := read(t, "# YAML\n{apiVersion: apps/v1, kind: ReplicaSet, "+text+"}"); s.Workloads[0].IsManifest() {
 			t.Errorf("%s is a manifest, but %s", text, why)
 		}
+	}
+}
+
+// Of a JobSet, only the jobs are read: its other fields are not known here.
+func TestJobSetHasTemplates(t *testing.T) {
+	s := read(t, `
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: train, namespace: team}
+spec:
+  network: {enableDNSHostnames: true}
+  replicatedJobs:
+  - {name: leader, dependsOn: [{name: other, status: Ready}], template: {spec: {template: {spec: {containers: [{name: main}]}}}}}
+  - {name: worker, replicas: 3, template: {spec: {parallelism: 2, template: {spec: {containers: [{name: main}]}}}}}
+`)
+	w := s.Workloads[0]
+	if w.Pods() != 7 || len(w.Templates) != 2 || w.Templates[1].Path != "spec.replicatedJobs[1].template.spec.template" ||
+		w.PodPrefix(w.Templates[1]) != "train-worker" || w.Pod(w.Templates[1]).OwnerReferences[0].Kind != "JobSet" {
+		t.Errorf("workload is %+v with %d pods", w, w.Pods())
+	}
+	suspended := read(t, "# YAML\n{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: w}, spec: {suspend: true, replicatedJobs: [{name: a}]}}")
+	if pods := suspended.Workloads[0].Pods(); pods != 0 {
+		t.Errorf("a JobSet that is suspended has %d pods", pods)
 	}
 }
 
@@ -230,6 +254,10 @@ func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 		{
 			"kind: Deployment\napiVersion: apps/v1\nmetadata: {name: d}\nspec: {template: {spec: {container: []}}}",
 			`Deployment d: unknown field "spec.template.spec.container"`,
+		},
+		{
+			"kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: j}\nspec: {replicatedJobs: [{name: a, template: {spec: {template: {spec: {container: []}}}}}]}",
+			`JobSet j: unknown field "spec.replicatedJobs[0].template.spec.template.spec.container"`,
 		},
 		{"kind: Pod\napiVersion: v1", "Pod without metadata.name"},
 		{"apiVersion: v1", "object without kind"},
@@ -316,7 +344,7 @@ spec:
 `, "ENDLESS", "1e999999999")
 	s := read(t, manifest)
 	claim, template := s.Claims[0], s.Templates[0].Spec.Spec.Devices.Requests[0].Exactly
-	pod := s.Workloads[0].Pod().Spec
+	pod := s.Workloads[0].Pod(s.Workloads[0].Templates[0]).Spec
 	device, counters := s.Slices[0].Spec.Devices[0], s.Slices[0].Spec.SharedCounters[0].Counters
 	cpu := device.Capacity["cpu"]
 	for what, amount := range map[string]amounts.Quantity{

@@ -246,7 +246,9 @@ func (s *Snapshot) keep(object metav1.Object) {
 	case *corev1.Event:
 		s.Events = append(s.Events, o)
 	case *Workload:
-		limitPod(&o.Template.Spec)
+		for _, template := range o.Templates {
+			limitPod(&template.Spec)
+		}
 		s.Workloads = append(s.Workloads, o)
 	}
 }

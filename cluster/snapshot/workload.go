@@ -15,52 +15,79 @@ const DaemonSet = "DaemonSet"
 
 const cronJob = "CronJob"
 
-// Workload is an object whose controller makes pods of a template.
+// Workload is an object whose controller makes pods of templates.
 type Workload struct {
 	metav1.Object
 
 	Kind, APIVersion string
-	Template         *corev1.PodTemplateSpec
+	// Templates has one template. A JobSet has one for each of its replicatedJobs.
+	Templates []Template
+}
+
+// Template is a template of pods in a workload.
+type Template struct {
+	*corev1.PodTemplateSpec
+
+	Path string // of the template in the workload
+	Job  string // name of the job in a JobSet, else ""
 	// Pods is the number of pods that run at the same time, 0 for a DaemonSet. For a
 	// CronJob, it is the number of pods of one run.
 	Pods int
 }
 
-// newWorkload returns nil if the object is none of Kubernetes' workloads.
+// newWorkload returns nil if the object is no workload that a snapshot holds.
 func newWorkload(object metav1.Object) *Workload {
-	const apps, batch = "apps/v1", "batch/v1"
+	const core, apps, batch, path = "v1", "apps/v1", "batch/v1", "spec.template"
+	one := func(kind, apiVersion, path string, template *corev1.PodTemplateSpec, pods int) *Workload {
+		return &Workload{object, kind, apiVersion, []Template{{template, path, "", pods}}}
+	}
 	switch o := object.(type) {
+	case *corev1.ReplicationController:
+		if o.Spec.Template == nil {
+			o.Spec.Template = &corev1.PodTemplateSpec{}
+		}
+		return one("ReplicationController", core, path, o.Spec.Template, count(o.Spec.Replicas, false))
 	case *appsv1.Deployment:
-		return &Workload{o, "Deployment", apps, &o.Spec.Template, count(o.Spec.Replicas, o.Spec.Paused)}
+		return one("Deployment", apps, path, &o.Spec.Template, count(o.Spec.Replicas, o.Spec.Paused))
 	case *appsv1.ReplicaSet:
-		return &Workload{o, "ReplicaSet", apps, &o.Spec.Template, count(o.Spec.Replicas, false)}
+		return one("ReplicaSet", apps, path, &o.Spec.Template, count(o.Spec.Replicas, false))
 	case *appsv1.StatefulSet:
-		return &Workload{o, "StatefulSet", apps, &o.Spec.Template, count(o.Spec.Replicas, false)}
+		return one("StatefulSet", apps, path, &o.Spec.Template, count(o.Spec.Replicas, false))
 	case *appsv1.DaemonSet:
-		return &Workload{o, DaemonSet, apps, &o.Spec.Template, 0}
+		return one(DaemonSet, apps, path, &o.Spec.Template, 0)
 	case *batchv1.Job:
-		return &Workload{o, "Job", batch, &o.Spec.Template, parallel(o.Spec)}
+		return one("Job", batch, path, &o.Spec.Template, parallel(o.Spec))
 	case *batchv1.CronJob:
 		pods := parallel(o.Spec.JobTemplate.Spec)
 		if ptr.Deref(o.Spec.Suspend, false) {
 			pods = 0
 		}
-		return &Workload{o, cronJob, batch, &o.Spec.JobTemplate.Spec.Template, pods}
+		return one(cronJob, batch, "spec.jobTemplate."+path, &o.Spec.JobTemplate.Spec.Template, pods)
+	case *jobSet:
+		return o.workload()
 	}
 	return nil
 }
 
-// TemplatePath is the path of the template in the object.
-func (w *Workload) TemplatePath() string {
-	if w.Kind == cronJob {
-		return "spec.jobTemplate.spec.template"
+// Pods is the number of pods that run at the same time.
+func (w *Workload) Pods() (sum int) {
+	for _, template := range w.Templates {
+		sum += template.Pods
 	}
-	return "spec.template"
+	return sum
 }
 
-// Pod returns a pod of the template, without a name. Its controller is the workload.
-func (w *Workload) Pod() *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: *w.Template.ObjectMeta.DeepCopy(), Spec: *w.Template.Spec.DeepCopy()}
+// PodPrefix begins the names of the pods of a template.
+func (w *Workload) PodPrefix(template Template) string {
+	if template.Job == "" {
+		return w.GetName()
+	}
+	return w.GetName() + "-" + template.Job
+}
+
+// Pod returns a pod of a template, without a name. Its controller is the workload.
+func (w *Workload) Pod(template Template) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 	pod.Name, pod.GenerateName, pod.Namespace = "", "", w.GetNamespace()
 	pod.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: w.APIVersion, Kind: w.Kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -131,7 +130,7 @@ func obstaclesOf(s *snapshot.Snapshot, pod *corev1.Pod) (list []funnel.Obstacle)
 		}
 		list = append(list, obstacle("container %s waits: %s", status.Name, joined(waiting.Reason, waiting.Message)))
 	}
-	return append(list, ofEvents(s, pod)...)
+	return append(list, warnings(current(s.EventsAbout(pod), pod))...)
 }
 
 // Lengths of what other programs say, in bytes. Any user can write events of any length.
@@ -234,8 +233,12 @@ func conditionsOf(claim *resourceapi.ResourceClaim) (list []condition) {
 	return list
 }
 
-// notesOf returns the conditions of the pod's claims that do not keep it from starting.
+// notesOf returns what does not keep the pod from starting: that its image is pulled, and
+// conditions of its claims.
 func notesOf(s *snapshot.Snapshot, pod *corev1.Pod) (notes []string) {
+	if pulls := pulling(s.EventsAbout(pod)); pulls != "" && !runs(pod) {
+		notes = append(notes, pulls)
+	}
 	for _, name := range claimsOf(pod) {
 		claim := s.Claim(pod.Namespace, name)
 		if claim == nil {
@@ -304,24 +307,6 @@ func othersOn(s *snapshot.Snapshot, claim *resourceapi.ResourceClaim, on resourc
 			}
 			list = append(list, holder)
 		}
-	}
-	return list
-}
-
-// ofEvents are the warnings about an object: for each reason the last message.
-func ofEvents(s *snapshot.Snapshot, object metav1.Object) (list []funnel.Obstacle) {
-	last := make(map[string]int) // index in list, by reason
-	for _, event := range s.EventsAbout(object) {
-		if event.Type != corev1.EventTypeWarning {
-			continue
-		}
-		said := obstacle("event %s", joined(event.Reason, strings.TrimSpace(event.Message)))
-		if i, seen := last[event.Reason]; seen {
-			list[i] = said
-			continue
-		}
-		last[event.Reason] = len(list)
-		list = append(list, said)
 	}
 	return list
 }

@@ -65,6 +65,9 @@ lastTimestamp: ` + at + `
 involvedObject: {` + about + `, namespace: default}`
 }
 
+// normal is the event with the type Normal.
+func normal(event string) string { return strings.Replace(event, "type: Warning", "type: Normal", 1) }
+
 const aboutP = "kind: Pod, name: p"
 
 // lines are the sentences of obstacles, with those who hold what is missing.
@@ -101,6 +104,27 @@ func TestAPodWithANodeThatDoesNotStart(t *testing.T) {
 				`driver dra.numa has not prepared device numa-0 of ResourceClaim "c"`,
 				"event FailedPrepareDynamicResources: Failed to prepare: no room",
 			},
+		},
+		"it had no node, and then pulls its image": {
+			manifests: []string{
+				node, creating, allocated(forP + strings.Replace(prepared, "CONDITION", "", 1)),
+				event(aboutP, "FailedScheduling", "0/1 nodes are available: 1 cannot allocate all claims", "2026-01-01T00:00:00Z"),
+				event(aboutP, "FailedPrepareDynamicResources", "not now", "2026-01-01T00:01:00Z"),
+				normal(event(aboutP, "Scheduled", "assigned", "2026-01-01T00:00:30Z")),
+				normal(event(aboutP, "Pulling", "Pulling image 'large'", "2026-01-01T00:02:00Z")),
+			},
+			sentence: "is assigned to node n1, and no object says why it would not start there",
+			note:     "event Pulling: Pulling image 'large'",
+		},
+		"an old warning, before it got its node": {
+			manifests: []string{
+				node, strings.Replace(creating, "phase: Pending", "phase: Pending, conditions: [{type: PodScheduled, status: 'True', lastTransitionTime: 2026-01-01T00:01:00Z}]", 1),
+				allocated(forP + strings.Replace(prepared, "CONDITION", "", 1)),
+				event(aboutP, "Preempting", "not enough", "2026-01-01T00:00:00Z"),
+				event(aboutP, "FailedMount", "no volume", "2026-01-01T00:02:00Z"),
+			},
+			sentence:  "is assigned to node n1, but does not start there",
+			obstacles: []string{"event FailedMount: no volume"},
 		},
 		"l3: require": {
 			manifests: []string{

@@ -149,7 +149,7 @@ func (c *controller) add(kind string, status corev1.ConditionStatus, reason, tex
 // replicaSetsOf returns the ReplicaSets of a Deployment that should have pods.
 func replicaSetsOf(s *snapshot.Snapshot, deployment metav1.Object) (sets []*snapshot.Workload) {
 	for _, workload := range s.Workloads {
-		if workload.Kind == "ReplicaSet" && metav1.IsControlledBy(workload, deployment) && workload.Pods > 0 {
+		if workload.Kind == "ReplicaSet" && metav1.IsControlledBy(workload, deployment) && workload.Pods() > 0 {
 			sets = append(sets, workload)
 		}
 	}
@@ -158,7 +158,7 @@ func replicaSetsOf(s *snapshot.Snapshot, deployment metav1.Object) (sets []*snap
 
 // podOf returns a pod as a controller makes it, with the defaults of an API server.
 func podOf(workload *snapshot.Workload) *corev1.Pod {
-	pod := workload.Pod()
+	pod := workload.Pod(workload.Templates[0])
 	pod.Name = workload.GetName() + "-new"
 	if err := new(snapshot.Snapshot).Add(pod, ""); err != nil {
 		panic(err) // impossible: the snapshot is empty, and the pod has a name

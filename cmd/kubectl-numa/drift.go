@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -64,7 +65,7 @@ drift --from bundle.tar.gz`),
 }
 
 func (d *comparison) run(ctx context.Context) error {
-	findings, unread, err := d.compare(ctx, true)
+	findings, unread, err := d.compare(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -74,11 +75,11 @@ func (d *comparison) run(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(d.delay):
 		}
-		var again []drift.Finding
-		if again, unread, err = d.compare(ctx, false); err != nil {
+		again, more, err := d.compare(ctx, nodesWith(findings))
+		if err != nil {
 			return err
 		}
-		findings = drift.Lasting(findings, again)
+		findings, unread = drift.Lasting(findings, again), append(unread, more...)
 	}
 	if err := printFindings(&d.reading, kindDifferences, findings, "NODE CHECK CLAIM CPUS WHERE EXPECTED DETECTED", 0, driftRow); err != nil {
 		return err
@@ -89,64 +90,70 @@ func (d *comparison) run(ctx context.Context) error {
 	return problemsError(len(findings))
 }
 
-// compare compares each node once. If it is the first time, it also says which pods it
-// ignores.
-func (d *comparison) compare(ctx context.Context, first bool) (findings []drift.Finding, unread []diagnosis.Unread, err error) {
-	facts, states, unread, err := d.read(ctx)
+// nodesWith returns the nodes with findings.
+func nodesWith(findings []drift.Finding) []string {
+	nodes := make(map[string]bool)
+	for _, finding := range findings {
+		nodes[finding.Node] = true
+	}
+	return slices.Sorted(maps.Keys(nodes))
+}
+
+// compare compares each node once. The second time, only the nodes with findings are
+// compared again; the first time, again is nil, and compare also says which pods it ignores.
+func (d *comparison) compare(ctx context.Context, again []string) (findings []drift.Finding, unread []diagnosis.Unread, err error) {
+	facts, nodes, states, unread, err := d.read(ctx, again)
 	if err != nil {
 		return nil, nil, err
 	}
-	if first {
+	if again == nil {
 		d.noteLookAlikes(facts)
 	}
-	nodes, err := d.nodes(facts)
-	if err != nil {
-		return nil, nil, err
-	}
 	findings = []drift.Finding{}
+	objects := drift.Index(facts.Objects)
 	for _, node := range nodes {
 		if state := states[node]; state != nil {
-			findings = append(findings, drift.Compare(node, state, facts.Objects)...)
+			findings = append(findings, drift.Compare(node, state, objects)...)
 		}
 	}
 	return findings, unread, nil
 }
 
 // read reads the claims first, and then the states of the nodes.
-func (d *comparison) read(ctx context.Context) (facts *diagnosis.Facts, states map[string]*nodestate.State, unread []diagnosis.Unread, err error) {
-	if d.from.live() {
-		config, client, err := d.from.connect()
-		if err != nil {
-			return nil, nil, nil, err
+func (d *comparison) read(ctx context.Context, again []string) (facts *diagnosis.Facts, nodes []string, states map[string]*nodestate.State, unread []diagnosis.Unread, err error) {
+	if !d.from.live() {
+		if facts, err = d.from.Facts(ctx); err == nil {
+			nodes, err = d.nodes(facts)
 		}
-		objects, err := d.from.Snapshot(ctx)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, nil, nil, nil, err
 		}
-		facts, err = collect.Driver(ctx, client, objects, d.from.driver)
-		if err != nil {
-			return nil, nil, nil, &hintedError{err, []string{"set --driver-namespace if you may not list ClusterRoleBindings; in that namespace, you need the verb list on daemonsets"}}
+		for _, node := range nodes {
+			if facts.States[node] == nil {
+				unread = append(unread, whyNotGathered(facts, node))
+			}
 		}
-		nodes, err := d.nodes(facts)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		states, unread = collect.States(ctx, collect.NewExec(config, client), facts, nodes)
-		return facts, states, unread, nil
+		return facts, nodes, facts.States, unread, nil
 	}
-	if facts, err = d.from.Facts(ctx); err != nil {
-		return nil, nil, nil, err
-	}
-	nodes, err := d.nodes(facts)
+	config, client, err := d.from.connect()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, nil, err
 	}
-	for _, node := range nodes {
-		if facts.States[node] == nil {
-			unread = append(unread, whyNotGathered(facts, node))
+	objects, err := d.from.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	facts, err = collect.Driver(ctx, client, objects, d.from.driver)
+	if err != nil {
+		return nil, nil, nil, nil, &hintedError{err, []string{"set --driver-namespace if you may not list ClusterRoleBindings; in that namespace, you need the verb list on daemonsets"}}
+	}
+	if nodes = again; nodes == nil {
+		if nodes, err = d.nodes(facts); err != nil {
+			return nil, nil, nil, nil, err
 		}
 	}
-	return facts, facts.States, unread, nil
+	states, unread = collect.States(ctx, collect.NewExec(config, client), facts, nodes)
+	return facts, nodes, states, unread, nil
 }
 
 // noteLookAlikes says which pods are not believed.

@@ -16,6 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/startup"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 )
 
 func (c cli) explainCommand() *cobra.Command {
@@ -149,7 +150,7 @@ func (q *question) explain(ctx context.Context, kind, name string) (simulate.Exp
 	switch kind {
 	case "pod":
 		if pod := objects.Pod(q.namespace, name); pod != nil && pod.Spec.NodeName != "" {
-			q.addWarnings(ctx, objects, "Pod", name)
+			q.addEvents(ctx, objects, "Pod", name)
 		}
 		answer, err = q.explainPod(ctx, cluster, objects, name)
 	case "claim":
@@ -178,7 +179,8 @@ func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, ob
 	answer := simulate.Explanation{Pod: q.namespace + "/" + name, Nodes: []simulate.NodeExplanation{}}
 	switch {
 	case pod.Spec.NodeName != "":
-		return startup.Pod(objects, pod), nil
+		answer = startup.Pod(objects, pod)
+		return answer, addNames(&answer, objects, pod)
 	case snapshot.Finished(pod):
 		answer.Sentence = fmt.Sprintf("has ended, so the scheduler does not place it: %s", pod.Status.Phase)
 		return answer, nil
@@ -209,7 +211,22 @@ func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster
 	}
 	answer.Assumed = placed
 	addCacheHint(&answer)
-	return answer, nil
+	return answer, addNames(&answer, objects, pod)
+}
+
+// addNames adds a note for each container that names a request which its claim lacks. Such
+// a pod fits, but the container starts without devices.
+func addNames(answer *simulate.Explanation, objects *snapshot.Snapshot, pod *corev1.Pod) error {
+	classes, err := deviceclasses.All()
+	if err != nil {
+		return &failure{err}
+	}
+	for _, finding := range lint.New(newKnown(objects, classes)).Pod(pod) {
+		if finding.Rule == lint.RequestNotInClaim {
+			answer.Notes = append(answer.Notes, finding.Field+": "+finding.Message)
+		}
+	}
+	return nil
 }
 
 // cacheHint is for requests for level-3 caches where no node has a device of this kind.

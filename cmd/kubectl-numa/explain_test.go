@@ -357,3 +357,15 @@ func objectsOf(workloads []*snapshot.Workload) (objects []metav1.Object) {
 	}
 	return objects
 }
+
+// Such a pod fits, but its container starts without what the claim holds.
+func TestExplainNamesRequestsThatTheClaimLacks(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 2")
+	path := filepath.Join(dir, "pod-a.yaml")
+	testfiles.Write(t, path, strings.Replace(testfiles.Read(t, path), "claims: [{name: cpus}]", "claims: [{name: cpus, request: cpus}]", 1))
+	text, document := explained(t, "pod", "a", "-f", dir)
+	const want = `spec.containers[0].resources.claims[0].request: "cpus" is no request of the claim: the claim has request zone, so the container starts without its devices`
+	if document.Node != "worker-1" || len(document.Notes) != 1 || document.Notes[0] != want || !strings.Contains(text, "note: "+want) {
+		t.Errorf("explain says\n%swant the note\n%s", text, want)
+	}
+}

@@ -66,7 +66,7 @@ func (q *question) explainAll(ctx context.Context, kind string, exitCode bool) e
 	if kind == "pod" {
 		explain = q.explainPods
 		if slices.ContainsFunc(objects.Pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && scope.has(pod) }) {
-			q.addWarnings(ctx, objects, "Pod", "")
+			q.addEvents(ctx, objects, "Pod", "")
 		}
 	}
 	list.Notes, notes = notes, nil

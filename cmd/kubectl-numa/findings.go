@@ -98,7 +98,7 @@ func (f *findings) check(objects known, isAsked func(object metav1.Object, where
 	}
 	for _, workload := range objects.Workloads {
 		if objects.MadeBy(workload) == nil { // else its template is that of the other workload
-			look(workload.Kind, workload, func() []lint.Finding { return ofTemplate(linter, workload) })
+			look(workload.Kind, workload, func() []lint.Finding { return ofTemplates(linter, workload) })
 		}
 	}
 	for _, pod := range objects.Pods {
@@ -108,12 +108,14 @@ func (f *findings) check(objects known, isAsked func(object metav1.Object, where
 	}
 }
 
-// ofTemplate checks the pods of a workload. Its findings are about the fields of the
+// ofTemplates checks the pods of a workload. Its findings are about the fields of the
 // workload.
-func ofTemplate(linter *lint.Linter, workload *snapshot.Workload) []lint.Finding {
-	findings := linter.Pod(workload.Pod())
-	for i := range findings {
-		findings[i].Field = workload.TemplatePath() + "." + findings[i].Field
+func ofTemplates(linter *lint.Linter, workload *snapshot.Workload) (findings []lint.Finding) {
+	for _, template := range workload.Templates {
+		for _, finding := range linter.Pod(workload.Pod(template)) {
+			finding.Field = template.Path + "." + finding.Field
+			findings = append(findings, finding)
+		}
 	}
 	return findings
 }
@@ -155,7 +157,9 @@ func (f *findings) names() (names []objectName) {
 	for _, object := range f.Objects {
 		group := workloadGroup(object.Kind)
 		switch object.Kind {
-		case "Pod":
+		case "JobSet":
+			group = "jobset.x-k8s.io"
+		case "Pod", "ReplicationController":
 			group = ""
 		case "DeviceClass", "ResourceClaim", "ResourceClaimTemplate":
 			group = resourceapi.GroupName

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
@@ -39,9 +40,9 @@ the files of sys and proc that topology reads. For these, gather runs a program
 in the driver's pod on that node, if you are allowed to.
 
 The bundle has no secrets: no environments and arguments of containers, no
-annotations of other programs, and no parameters for other drivers. It does have
-names, labels and images. If gather cannot read something, the bundle has the
-reason.`,
+annotations of other programs, and no parameters for other drivers. It has no
+ids of machines and no addresses. It does have names, labels and images. If
+gather cannot read something, the bundle has the reason.`,
 		Example: c.examples(`
 # write a file that is named after the time
 gather
@@ -83,13 +84,31 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 		return &failure{errors.Join(fmt.Errorf("write %q: %w", g.file, err), os.Remove(g.file))}
 	}
 	g.noteLookAlikes(gathered.Facts)
-	for _, unread := range slices.Concat(gathered.Facts.Unread, gathered.Facts.Missing) {
-		g.note("the bundle lacks %s: %s", unread.Setting, message.OneLine(unread.Why))
-	}
+	g.noteLacking(slices.Concat(gathered.Facts.Unread, gathered.Facts.Missing))
 	if _, err := fmt.Fprintln(g.stdout, g.file); err != nil {
 		return &failure{err}
 	}
 	return nil
+}
+
+// noteLacking says what could not be read: for each setting the first reason, and how often
+// else. Thousands of nodes may not answer.
+func (g *gathering) noteLacking(unread []diagnosis.Unread) {
+	var settings []string
+	more := make(map[string][]diagnosis.Unread)
+	for _, one := range unread {
+		if more[one.Setting] == nil {
+			settings = append(settings, one.Setting)
+		}
+		more[one.Setting] = append(more[one.Setting], one)
+	}
+	for _, setting := range settings {
+		text := message.OneLine(more[setting][0].Why)
+		if others := len(more[setting]) - 1; others > 0 {
+			text += fmt.Sprintf("; %d more are missing", others)
+		}
+		g.note("the bundle lacks %s: %s", setting, text)
+	}
 }
 
 // readBundle reads a file that gather wrote.

@@ -27,7 +27,7 @@ func (c cli) lintCommand() *cobra.Command {
 		Long: fmt.Sprintf(`Find mistakes in claims, claim templates, device classes and pods.
 
 Of files, lint also checks the pod templates of Deployments, StatefulSets,
-DaemonSets, ReplicaSets, Jobs and CronJobs.
+DaemonSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs and JobSets.
 
 lint prints what the admission webhook would say: errors, for which the webhook
 refuses an object, and warnings. It looks up the objects that an object refers

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -119,6 +121,16 @@ kind: CronJob
 metadata: {name: w}
 spec: {jobTemplate: {spec: {template: TEMPLATE}}}
 ---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: w}
+spec: {template: TEMPLATE}
+---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: w}
+spec: {replicatedJobs: [{name: other, template: {spec: {template: {spec: {containers: [{name: main}]}}}}}, {name: job, template: {spec: {template: TEMPLATE}}}]}
+---
 apiVersion: apps/v1
 kind: ReplicaSet
 metadata: {name: w-1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: w, uid: u, controller: true}]}
@@ -127,17 +139,17 @@ spec: {template: TEMPLATE}
 	name := filepath.Join(dir, "all.yaml")
 	testfiles.Write(t, name, text)
 	_, stdout, stderr := call("lint", "-f", dir)
-	for i, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"} {
-		path := "spec.template"
-		if kind == "CronJob" {
-			path = "spec.jobTemplate.spec.template"
-		}
+	for i, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "ReplicationController", "JobSet"} {
+		path := cmp.Or(map[string]string{"CronJob": "spec.jobTemplate.spec.template", "JobSet": "spec.replicatedJobs[1].template.spec.template"}[kind], "spec.template")
 		want := fmt.Sprintf("%s default/w in %s, document %d\n  warning: %s.spec.containers[0].resources.limits[cpu]: limit 8 throttles", kind, name, i+2, path)
 		if !strings.Contains(stdout, want) {
 			t.Errorf("lint says\n%swant\n%s", stdout, want)
 		}
 	}
-	if want := "kubectl-numa: error: 6 findings in 6 of 7 objects\n"; stderr != want {
+	if _, names, _ := call("lint", "-f", dir, "-o", "name"); !strings.Contains(names, "jobset.jobset.x-k8s.io/w") || !strings.Contains(names, "replicationcontroller/w") {
+		t.Errorf("names are\n%s", names)
+	}
+	if want := "kubectl-numa: error: 8 findings in 8 of 9 objects\n"; stderr != want {
 		t.Errorf("stderr %q, want %q", stderr, want)
 	}
 }
@@ -187,5 +199,38 @@ func TestNonsenseToLintIsOneUsageLine(t *testing.T) {
 		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
 		}
+	}
+}
+
+// sharedCases is a folder beside the repository with inputs that users reported.
+const sharedCases = "../../../shared/testdata/cases"
+
+// lint finds what is wrong with objects that users reported.
+func TestLintFindsWhatUsersReported(t *testing.T) {
+	machine := t.TempDir()
+	testfiles.Write(t, filepath.Join(machine, "slices.yaml"), mustCall(t, "generate", "slices", "--node-name", "w1", "--preset", "intel-2s"))
+	for name, want := range map[string][]string{
+		"lint-amounts-without-unit": {
+			"requests[hugepages1Gi]: an amount without a unit is in bytes, and 4 becomes one page of 1Gi: for 4 pages, write 4Gi (amount-without-unit)",
+			"requests[memory]: an amount without a unit is in bytes, and 4 becomes 1Mi: for GiB, write 4Gi (amount-without-unit)",
+			"spec.containers[0].resources.limits[hugepages-1Gi]: the pod may use 4Gi, but its claims hold 1Gi",
+		},
+		"lint-request-not-in-claim": {"spec.containers[0].resources.claims[0].request: \"cpu\" is no request of the claim: the claim has request cpus, so the container starts without its devices (request-not-in-claim)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := filepath.Join(sharedCases, name, "objects.yaml")
+			if _, err := os.Stat(objects); err != nil {
+				t.Skipf("the input is not beside the repository: %v", err)
+			}
+			_, stdout, stderr := call("lint", "-f", machine, "-f", objects)
+			for _, line := range want {
+				if !strings.Contains(stdout, line) {
+					t.Errorf("lint says\n%s%swant\n%s", stdout, stderr, line)
+				}
+			}
+			if got := strings.Count(stdout, "  warning: "); got != len(want) {
+				t.Errorf("lint has %d warnings, want %d:\n%s", got, len(want), stdout)
+			}
+		})
 	}
 }

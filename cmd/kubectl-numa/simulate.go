@@ -47,7 +47,8 @@ to the first feasible node by name, or to that with the fewest (spread) or the
 most (pack) pods.
 
 Of files, simulate also places the pods that manifests of Deployments,
-StatefulSets, DaemonSets, ReplicaSets, Jobs and CronJobs would get.
+StatefulSets, DaemonSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs
+and JobSets would get.
 
 With --namespace or --selector, simulate places all pods, but shows only these.
 

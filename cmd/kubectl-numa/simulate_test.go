@@ -91,6 +91,16 @@ kind: CronJob
 metadata: {name: nightly}
 spec: {jobTemplate: {spec: {parallelism: 2, template: {spec: {containers: [{name: main}]}}}}}
 ---
+apiVersion: v1
+kind: ReplicationController
+metadata: {name: old}
+spec: {replicas: 1, template: {spec: {containers: [{name: main}]}}}
+---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: train}
+spec: {network: {enableDNSHostnames: true}, replicatedJobs: [{name: w, replicas: 2, template: {spec: {parallelism: 1, `+template+`}}}]}
+---
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: running, uid: u}
@@ -119,6 +129,7 @@ spec: {taints: [{key: only, effect: NoSchedule}]}
 		"default/a-0 on worker-1 with 0 claims", "default/a on worker-1 with 1 claims",
 		"default/a-1 on worker-1 with 1 claims", "default/a-2 on worker-1 with 1 claims", "default/agent-worker-1 on worker-1 with 1 claims",
 		"default/nightly-0 on worker-1 with 0 claims", "default/nightly-1 on worker-1 with 0 claims",
+		"default/old-0 on worker-1 with 0 claims", "default/train-w-0 on worker-1 with 1 claims", "default/train-w-1 on worker-1 with 1 claims",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") || len(result.Unschedulable) > 0 {
 		t.Errorf("placed\n%s\nwithout a node %v\nwant\n%s", strings.Join(got, "\n"), result.Unschedulable, strings.Join(want, "\n"))

@@ -36,8 +36,9 @@ the one with the lowest priorities, then the one with the fewest claims, then
 the one with the newest pods.
 
 A claim becomes free only when all its users are gone. The command never
-suggests pods of DaemonSets, static pods or pods that are terminating, nor pods
-that a PodDisruptionBudget does not allow to evict now. It names the latter. It
+suggests pods of DaemonSets, static pods or pods that are terminating. It leaves
+out and names pods that a PodDisruptionBudget does not allow to evict now, and
+pods whose controller would create them again with a claim that they name. It
 does not consider other pending pods: one of them may take what becomes free.
 The priority of a pod is its spec.priority, which the API server fills in.
 

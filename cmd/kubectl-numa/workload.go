@@ -52,9 +52,9 @@ func (q *question) explainWorkload(ctx context.Context, cluster *simulate.Cluste
 	if object == nil {
 		return simulate.Explanation{}, fmt.Errorf("there is no %s %s/%s in %s", kind, q.namespace, name, &q.from)
 	}
-	q.addWarnings(ctx, objects, kind, name)
+	q.addEvents(ctx, objects, kind, name)
 	if kind == "Deployment" {
-		q.addWarnings(ctx, objects, "ReplicaSet", "")
+		q.addEvents(ctx, objects, "ReplicaSet", "")
 	}
 	workload, pod, made := startup.Workload(objects, object)
 	answer := simulate.Explanation{Sentence: workload.Sentence, Nodes: []simulate.NodeExplanation{}}
@@ -64,7 +64,7 @@ func (q *question) explainWorkload(ctx context.Context, cluster *simulate.Cluste
 		answer, err = q.explainWaiting(ctx, cluster, objects, pod)
 	case pod != nil:
 		if pod.Spec.NodeName != "" {
-			q.addWarnings(ctx, objects, "Pod", pod.Name)
+			q.addEvents(ctx, objects, "Pod", pod.Name)
 		}
 		answer, err = q.explainPod(ctx, cluster, objects, pod.Name)
 	}
@@ -86,10 +86,14 @@ func (q *question) addRelated(objects *snapshot.Snapshot, add func(live.Source) 
 	return add(live.Source{Client: client})
 }
 
-// addWarnings adds the warnings about objects of a kind. name "" means all of them. A
-// user who may not read events still gets an answer.
-func (q *question) addWarnings(ctx context.Context, objects *snapshot.Snapshot, kind, name string) {
+// addEvents adds the warnings about objects of a kind, and for pods the events that say
+// which warnings are over. name "" means all objects. A user who may not read events still
+// gets an answer.
+func (q *question) addEvents(ctx context.Context, objects *snapshot.Snapshot, kind, name string) {
 	err := q.addRelated(objects, func(source live.Source) error {
+		if kind == "Pod" {
+			return source.AddPodEvents(ctx, objects, q.namespace, name)
+		}
 		return source.AddWarnings(ctx, objects, kind, q.namespace, name)
 	})
 	if err != nil {

@@ -67,6 +67,7 @@ func (l *Linter) claimSpec(path string, spec resourceapi.ResourceClaimSpec) (fin
 		findings = append(findings, l.notChecked(class, ask)...)
 		if l.ofZones(class, ask) {
 			findings = append(findings, l.capacityKeys(ask)...)
+			findings = append(findings, checkAmounts(ask)...)
 			elsewhere := slices.ContainsFunc(asks, ask.hasMemoryBeside)
 			binds := config.Zone.MemoryPolicy == deviceclasses.MemoryBind && l.possible(class, ask).OnlyZones()
 			findings = append(findings, checkMemory(ask, binds, elsewhere)...)

@@ -5,6 +5,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
@@ -13,7 +14,9 @@ import (
 )
 
 // objects are the driver's classes, classes that lock fields, classes of another driver,
-// and the claims "four" and "two" with as many CPUs.
+// the claims "four" and "two" with as many CPUs, and the claim templates "mixed" with
+// requests for a zone and a device of another driver, "near" with alternatives, and
+// "pages" with hugepages.
 type objects struct {
 	classes   map[string]*resourceapi.DeviceClass
 	selectors *probe.Selectors
@@ -47,7 +50,21 @@ func (o objects) ResourceClaim(_, name string) *resourceapi.ResourceClaim {
 	}}}
 }
 
-func (o objects) ResourceClaimTemplate(string, string) *resourceapi.ResourceClaimTemplate { return nil }
+func (o objects) ResourceClaimTemplate(_, name string) *resourceapi.ResourceClaimTemplate {
+	requests, is := map[string]string{
+		"mixed": `{name: cpus, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}}, {name: nic, exactly: {deviceClassName: nic}}`,
+		"near":  `{name: cpus, firstAvailable: [{name: one, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}, {name: other, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}}]}`,
+		"pages": `{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {hugepages2Mi: 4Mi, memory: 1Gi}}}}`,
+	}[name]
+	if !is {
+		return nil
+	}
+	var template resourceapi.ResourceClaimTemplate
+	if err := yaml.Unmarshal([]byte("spec: {spec: {devices: {requests: ["+requests+"]}}}"), &template); err != nil {
+		panic(err)
+	}
+	return &template
+}
 
 func (o objects) Steps() accounting.Steps {
 	return accounting.Steps{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Mi"), "hugepages2Mi": resource.MustParse("2Mi")}

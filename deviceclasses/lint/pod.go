@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
@@ -22,6 +25,8 @@ func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
 	if len(unresolved) == 0 {
 		findings = append(findings, checkHugepages(pod, shares)...)
 	}
+	findings = append(findings, l.checkUse(pod)...)
+	findings = append(findings, l.checkNodeName(pod)...)
 	if len(shares) == 0 {
 		return findings
 	}
@@ -36,14 +41,51 @@ func (l *Linter) Pod(pod *corev1.Pod) (findings []Finding) {
 
 // checkHugepages finds hugepages that no claim of the pod has.
 func checkHugepages(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) {
+	found := corev1.ResourceList{}
 	for _, container := range containers(pod) {
 		unclaimed := accounting.UnclaimedHugepages(container.Container, shares)
+		maps.Copy(found, unclaimed)
 		for _, name := range slices.Sorted(maps.Keys(unclaimed)) {
 			findings = append(findings, warn(HugepagesNoClaim, fmt.Sprintf("%s.resources.limits[%s]", container.field, name),
 				"no claim of the container has them, so they may be those of another pod's claim: request them from a zone"))
 		}
 	}
+	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if _, already := found[name]; already || !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			continue
+		}
+		var held resource.Quantity
+		for _, share := range shares {
+			held.Add(share.Amounts[name])
+		}
+		held.Format = resource.BinarySI
+		if limit := limits[name]; limit.Cmp(held) > 0 {
+			findings = append(findings, warn(HugepagesNoClaim, limitField(pod, name),
+				"the pod may use %s, but its claims hold %s, so the rest may be those of another pod's claim: request all of them from a zone", limit.String(), held.String()))
+		}
+	}
 	return findings
+}
+
+// limitField is the field with the pod's limit of a resource, or the list of containers if
+// several have a part of it.
+func limitField(pod *corev1.Pod, name corev1.ResourceName) string {
+	var fields []string
+	for _, container := range containers(pod) {
+		if limit := container.Resources.Limits[name]; !limit.IsZero() {
+			fields = append(fields, fmt.Sprintf("%s.resources.limits[%s]", container.field, name))
+		}
+	}
+	if own := pod.Spec.Resources; own != nil {
+		if _, limited := own.Limits[name]; limited {
+			fields = []string{fmt.Sprintf("spec.resources.limits[%s]", name)}
+		}
+	}
+	if len(fields) == 1 {
+		return fields[0]
+	}
+	return "spec.containers"
 }
 
 // placed is a container, with its place in the pod.

@@ -31,6 +31,8 @@ const (
 	LockedField           = "locked-field"
 	RequiredL3Waits       = "required-l3-waits"
 	UnknownCapacityKey    = "unknown-capacity-key"
+	ZoneWithoutAmounts    = "zone-without-amounts"
+	AmountWithoutUnit     = "amount-without-unit"
 	CPUsWithoutMemory     = "cpus-without-memory"
 	HugepagesOnly         = "hugepages-without-memory"
 	BindWithoutMemory     = "bind-without-memory"
@@ -51,6 +53,9 @@ const (
 	InitClaimsAddUp       = "init-claims-add-up"
 	RequestsDoNotMatch    = "requests-do-not-match-claim"
 	HugepagesNoClaim      = "hugepages-without-claim"
+	RequestNotInClaim     = "request-not-in-claim"
+	UnusedClaim           = "unused-claim"
+	NodeNameWithClaims    = "node-name-with-claims"
 	UnresolvedClaim       = "unresolved-claim"
 	schedulerCachedTexts  = 10
 )
@@ -71,6 +76,8 @@ func Rules() []Rule {
 		{LockedField, Error, "A class can lock fields of its parameters (locked). Claims that name the class must not give such a field another value than the class. Otherwise the driver refuses to prepare the claim, and its pod does not start. Remove the field from the claim, or name another class."},
 		{RequiredL3Waits, Warning, "The scheduler does not see level-3 caches. If no single cache of the zone has enough free CPUs, the driver refuses to prepare the claim, and the pod waits on that node until another claim is gone. With l3: prefer the pod starts, and the claim's status says how many caches its CPUs are in."},
 		{UnknownCapacityKey, Warning, "A request must spell a capacity as devices publish it, without the driver's name: cpu, memory, hugepages2Mi; for a cache ways, classes, bandwidthPercent, bandwidthMBps, members. With another key, the scheduler finds no device, and the pod stays Pending without an explanation."},
+		{ZoneWithoutAmounts, Warning, "A request for a zone gets the amounts that it names, and 0 of everything else. Without an amount above 0, the claim has a share of a zone with no CPUs, no memory and no hugepages: nothing is pinned, and nothing is kept from other claims."},
+		{AmountWithoutUnit, Warning, "Amounts of memory and hugepages are in bytes. Zones give memory in steps of 1Mi, and hugepages in pages, so an amount below one step is most likely one without its unit: hugepages1Gi: 4 is 4 bytes, and becomes one page. Write 4Gi for 4 pages of 1Gi."},
 		{CPUsWithoutMemory, Warning, "The driver binds a container to the memory of the zone only if the claim requests memory of it, because only then the scheduler counts that memory. Without memory in the request, the kernel takes memory near the CPUs while there is some, and then from other NUMA nodes. Request the memory that must be near."},
 		{HugepagesOnly, Warning, "A container with hugepages of a zone is bound to the NUMA nodes of that zone, with all its memory. If the request names no memory, the scheduler does not count the ordinary memory of the container, and the zone can run out of it. Request memory as well."},
 		{BindWithoutMemory, Error, "memoryPolicy: bind binds a container to the memory of the zone. If no request of the claim has memory or hugepages, the scheduler does not count that memory, and the driver refuses to prepare the claim. Request memory, or write memoryPolicy: preferred."},
@@ -90,7 +97,10 @@ func Rules() []Rule {
 		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms. It throttles the container on CPUs that no other container may use. Remove it: the claim is the limit."},
 		{InitClaimsAddUp, Warning, "A pod holds all its claims from its start to its end. So the claim of an init container adds to the claims of the other containers, unlike its requests. Let the containers share one claim."},
 		{RequestsDoNotMatch, Warning, "Neither the scheduler nor the kubelet counts what a claim holds. So the pod's requests must repeat it, and its limits must repeat the hugepages. Otherwise the node is promised twice."},
-		{HugepagesNoClaim, Warning, "On nodes with zones, the scheduler gives all hugepages to claims. It also counts those that pods request without a claim, but in another account. Such a pod may take the pages of a claim whose program has not used them yet, or be on a node where claims have all of them. Request hugepages with a claim."},
+		{HugepagesNoClaim, Warning, "On nodes with zones, the scheduler gives all hugepages to claims. It also counts those that pods request without a claim, but in another account. Such a pod may take the pages of a claim whose program has not used them yet, or be on a node where claims have all of them. Request all hugepages of a pod with claims."},
+		{RequestNotInClaim, Warning, "A container that names a request gets only the devices of that request. If the claim has no request of this name, the container starts without devices: its programs are not pinned, and nobody uses what the claim holds. The API server does not notice, because the claim is another object."},
+		{UnusedClaim, Warning, "A pod holds all devices of its claims, but only containers that name a claim in resources.claims get them. If no container does, nobody uses the CPUs and the memory, and no other pod gets them."},
+		{NodeNameWithClaims, Warning, "A pod with spec.nodeName does not pass the scheduler, and nothing else allocates claims. The kubelet does not start the pod. Use a node selector or node affinity."},
 		{UnresolvedClaim, Warning, "It is not known what the pod's claim will hold, so the pod's requests cannot be checked. The claim does not exist yet, another pod counts it, the scheduler chooses among different amounts, or the selectors may select zones and other devices."},
 	}
 }

@@ -232,6 +232,7 @@ var arrows = []arrow{
 	{"deviceclasses", "internal/attribute", "a device may spell an attribute of the driver in two ways"},
 	{"cluster/holdings", "internal/attribute", "so may those of other drivers"},
 	{"cluster/simulate", "internal/attribute", "and those that pods are placed on"},
+	{"cluster/simulate/funnel", "deviceclasses", "requests for parts of one NUMA node match an attribute of it"},
 	{"cluster/simulate/funnel", "internal/attribute", "and those that a constraint compares"},
 	{"kubeletplugin", "numa/cpuset", "an event names CPUs"},
 	{"cmd/internal/cli", "internal/message", "an error is one line"},
@@ -325,7 +326,7 @@ var modules = []module{
 	},
 	{
 		path:    "k8s.io/component-helpers",
-		folders: []string{"cluster/simulate", "cluster/startup", "deviceclasses/accounting", "cluster/diagnosis"},
+		folders: []string{"cluster/simulate", "cluster/startup", "deviceclasses/accounting", "deviceclasses/lint", "cluster/diagnosis"},
 		why:     "which rights cover others, what a pod requests, and which nodes and taints suit it, as the scheduler sees it",
 	},
 	{
@@ -383,8 +384,8 @@ var modules = []module{
 	{"k8s.io/kubelet", []string{"kubeletplugin", "test"}, "the kubelet's side of the plugin's sockets"},
 	{
 		path:    "github.com/google/cel-go",
-		folders: []string{"driver/attached", "deviceclasses/probe"},
-		why:     "where in an expression a name stands that no device has, and what a selector compares; the CEL of classes does not look",
+		folders: []string{"driver/attached", "deviceclasses/probe", "cluster/simulate/inventory"},
+		why:     "where in an expression a name stands that no device has, what a selector compares, and which of its conditions a device does not meet; the CEL of classes does not look",
 	},
 	{
 		path:    "github.com/u-root/u-root",

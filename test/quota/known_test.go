@@ -30,4 +30,4 @@ func (w *world) Enforced() bool { return true }
 
 func (w *world) GeneratesClaims(string) bool { return false }
 
-func (w *world) Waiting(string, string) ([]corev1.Pod, error) { return nil, nil }
+func (w *world) Waiting(string, string, func(*corev1.Pod) bool) error { return nil }

@@ -33,8 +33,10 @@ func redactedMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return kept
 }
 
+// redactedNode omits addresses, and the ids of machine and boot.
 func redactedNode(node *corev1.Node) *corev1.Node {
 	status := node.Status
+	status.NodeInfo.MachineID, status.NodeInfo.SystemUUID, status.NodeInfo.BootID = "", "", ""
 	return &corev1.Node{
 		ObjectMeta: redactedMeta(node.ObjectMeta),
 		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
@@ -129,10 +131,6 @@ func redactedClass(class *resourceapi.DeviceClass) *resourceapi.DeviceClass {
 		redactConfiguration(&kept.Spec.Config[i].DeviceConfiguration)
 	}
 	return kept
-}
-
-func redactedSlice(slice *resourceapi.ResourceSlice) *resourceapi.ResourceSlice {
-	return &resourceapi.ResourceSlice{ObjectMeta: redactedMeta(slice.ObjectMeta), Spec: slice.Spec}
 }
 
 func redactedClaim(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {

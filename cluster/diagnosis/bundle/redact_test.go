@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -79,5 +80,48 @@ func TestStatusOfOtherDriversIsLeftOut(t *testing.T) {
 	}
 	if got := string(text); strings.Contains(got, "hunter2") || !strings.Contains(got, "eth0") || !strings.Contains(got, "eth1") {
 		t.Errorf("the claim is\n%s", got)
+	}
+}
+
+// The ids of a machine name it in other records, and addresses say where it is.
+func TestMachineIDsAndAddressesAreLeftOut(t *testing.T) {
+	node := &corev1.Node{}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{MachineID: "hunter2", SystemUUID: "hunter2", BootID: "hunter2", KernelVersion: "6.12.0"}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "hunter2"}}
+	if got := redactedNode(node); strings.Contains(got.String(), "hunter2") || got.Status.NodeInfo.KernelVersion != "6.12.0" {
+		t.Errorf("the node is %s", got)
+	}
+	keep := map[resourceapi.QualifiedName]string{
+		"dra.net/ifName": "eth0", "dra.net/pciAddress": "0000:3b:00.0", "resource.kubernetes.io/pcieRoot": "pci0000:3a", "dra.net/rdmaDevice": "mlx5_0",
+		"gpu.example.com/uuid": "GPU-18a3e86f-4c0e-cd9f-59c3-55488c4b0c24", "driverVersion": "10.0.4", "empty": "",
+	}
+	secret := map[resourceapi.QualifiedName]string{
+		"dra.net/ipv4": "10.1.2.3/24", "dra.net/ipv6": "fe80::1", "dra.net/mac": "02:00:5e:10:00:01", "list": "10.1.2.3, 10.1.2.4",
+		"endpoint": "10.1.2.3:80", "guid": "0c42:a103:0016:ed18", "gid": "fe80:0000:0000:0000:0e42:a1ff:fe16:ed18",
+	}
+	device := resourceapi.Device{Name: "a", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+		"all": {StringValues: []string{"10.1.2.3/24", "eth0"}},
+	}}
+	for _, texts := range []map[resourceapi.QualifiedName]string{keep, secret} {
+		for name, text := range texts {
+			device.Attributes[name] = resourceapi.DeviceAttribute{StringValue: &text}
+		}
+	}
+	slice := &resourceapi.ResourceSlice{}
+	slice.Spec.Driver, slice.Spec.Devices = "dra.net", []resourceapi.Device{device, *device.DeepCopy()}
+	devices := make(addresses).redactedSlice(slice).Spec.Devices
+	got := devices[0].Attributes
+	for name, text := range keep {
+		if *got[name].StringValue != text {
+			t.Errorf("%s is %q, want %q", name, *got[name].StringValue, text)
+		}
+	}
+	for name, text := range secret {
+		if replaced := *got[name].StringValue; !strings.HasPrefix(replaced, "address-") || *devices[1].Attributes[name].StringValue != replaced || *slice.Spec.Devices[0].Attributes[name].StringValue != text {
+			t.Errorf("%s is %q", name, replaced)
+		}
+	}
+	if list := got["all"].StringValues; list[0] != *got["dra.net/ipv4"].StringValue || list[1] != "eth0" {
+		t.Errorf("the list is %q", list)
 	}
 }

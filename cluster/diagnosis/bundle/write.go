@@ -111,7 +111,7 @@ func objectFiles(facts *diagnosis.Facts) (files []file, err error) {
 		return redactedPod(pod, facts.Installation.Program(pod) == diagnosis.DaemonName)
 	}))
 	add("deviceclasses", resources, "DeviceClassList", items(s.Classes, redactedClass))
-	add("resourceslices", resources, "ResourceSliceList", items(s.Slices, redactedSlice))
+	add("resourceslices", resources, "ResourceSliceList", items(s.Slices, make(addresses).redactedSlice))
 	add("resourceclaims", resources, "ResourceClaimList", items(s.Claims, redactedClaim))
 	add("resourceclaimtemplates", resources, "ResourceClaimTemplateList", items(s.Templates, redactedTemplate))
 	add("poddisruptionbudgets", policyv1.SchemeGroupVersion.String(), "PodDisruptionBudgetList", items(s.Budgets, redactedBudget))

@@ -9,17 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
-)
-
-const (
-	logLines = 2000    // of each container
-	logBytes = 1 << 20 // of each container, at most
 )
 
 // Bundle reads the facts of a cluster and what explains them: the states and the files of
@@ -36,28 +30,24 @@ func Bundle(ctx context.Context, client kubernetes.Interface, exec Exec, namespa
 	c.budgets(ctx)
 	result := bundle.Bundle{Gathered: now.UTC().Truncate(time.Second), Facts: facts, Events: c.events(ctx)}
 	c.nodes(ctx, exec, &result)
-	for _, pod := range facts.Objects.Pods {
-		if facts.Installation.Program(pod) == "" {
-			continue
-		}
-		for _, status := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
-			result.Logs = append(result.Logs, c.logs(ctx, pod, status)...)
-		}
-	}
+	result.Logs = c.logs(ctx)
 	return result, nil
 }
 
 // nodes asks the nodes for everything that only they know. If the user may not run
 // programs in the driver's pods, it asks once.
 func (c *collector) nodes(ctx context.Context, exec Exec, result *bundle.Bundle) {
-	var states, machines, configs []diagnosis.Unread
+	var unread []diagnosis.Unread
 	nodes := c.facts.Nodes()
-	c.facts.States, states = HostStates(ctx, exec, c.facts, nodes)
-	if len(states) == 0 || states[0].Node != "" {
-		result.Machines, machines = Machines(ctx, exec, c.facts, nodes)
-		result.Configs, configs = Configs(ctx, exec, c.facts, nodes)
+	c.facts.States, unread = HostStates(ctx, exec, c.facts, nodes)
+	c.facts.Missing = append(c.facts.Missing, unread...)
+	if len(unread) > 0 && unread[0].Node == "" {
+		return
 	}
-	c.facts.Missing = slices.Concat(c.facts.Missing, states, machines, configs)
+	result.Machines, unread = Machines(ctx, exec, c.facts, nodes)
+	c.facts.Missing = append(c.facts.Missing, unread...)
+	result.Configs, unread = Configs(ctx, exec, c.facts, nodes)
+	c.facts.Missing = append(c.facts.Missing, unread...)
 }
 
 func (c *collector) missing(node, component, setting string, err error) {
@@ -117,24 +107,4 @@ func (c *collector) events(ctx context.Context) (events []*corev1.Event) {
 		}
 	}
 	return events
-}
-
-// logs returns the log of the container. If the container was restarted, it also
-// returns the log from before the restart.
-func (c *collector) logs(ctx context.Context, pod *corev1.Pod, status corev1.ContainerStatus) (logs []bundle.Log) {
-	for _, previous := range []bool{false, true} {
-		if previous && status.RestartCount == 0 {
-			continue
-		}
-		options := &corev1.PodLogOptions{Container: status.Name, Previous: previous, TailLines: ptr.To[int64](logLines), LimitBytes: ptr.To[int64](logBytes)}
-		asking, cancel := context.WithTimeout(ctx, requestTimeout)
-		text, err := raw(asking, c.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options))
-		cancel()
-		if err != nil {
-			c.missing(pod.Spec.NodeName, "Pod "+pod.Name, "log of "+status.Name, err)
-			continue
-		}
-		logs = append(logs, bundle.Log{Namespace: pod.Namespace, Pod: pod.Name, Container: status.Name, Previous: previous, Text: text})
-	}
-	return logs
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,13 +21,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 )
 
-const (
-	// requestTimeout is the limit for one request. The API server may forward the
-	// request to a node that is down.
-	requestTimeout = 10 * time.Second
-	// atOnce is how many nodes are asked at the same time.
-	atOnce = 16
-)
+// requestTimeout is the limit for one request. The API server may forward the request to a
+// node that is down.
+const requestTimeout = 10 * time.Second
 
 // Facts reads all facts. Only the objects that decide where pods go must be readable.
 // Anything else that cannot be read is in Unread. namespace is that of the driver; if it
@@ -61,7 +56,7 @@ func (c *collector) unread(node, component, setting string, err error) {
 
 func unread(node, component, setting string, err error) diagnosis.Unread {
 	denied := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
-	return diagnosis.Unread{Node: node, Component: component, Setting: setting, Why: err.Error(), Denied: denied}
+	return diagnosis.Unread{Node: node, Component: component, Setting: setting, Why: err.Error(), Denied: denied, Silent: errors.Is(err, errSilent)}
 }
 
 func (c *collector) gates(ctx context.Context) {
@@ -158,43 +153,9 @@ func pointers[T any](items []T, lighten func(*T)) (list []*T) {
 
 // kubelets asks the kubelet of every node with the driver for its settings.
 func (c *collector) kubelets(ctx context.Context) {
-	answers, lacking := askNodes(c.facts.Nodes(), "kubelet", "configz", func(node string) (diagnosis.Kubelet, error) { return c.kubelet(ctx, node) })
+	answers, lacking := askNodes(ctx, c.facts, c.facts.Nodes(), "kubelet", "configz", c.kubelet)
 	c.facts.Kubelets = answers
 	c.facts.Unread = append(c.facts.Unread, lacking...)
-}
-
-// askNodes asks all nodes, a few at the same time. If the user is not allowed to ask the
-// first node, it asks no other node, and reports that once.
-func askNodes[T any](nodes []string, component, setting string, ask func(node string) (T, error)) (answers map[string]T, lacking []diagnosis.Unread) {
-	list, errs := make([]T, len(nodes)), make([]error, len(nodes))
-	var group sync.WaitGroup
-	turns := make(chan struct{}, atOnce)
-	for i, node := range nodes {
-		if i == 1 && apierrors.IsForbidden(errs[0]) {
-			break
-		}
-		turns <- struct{}{}
-		group.Go(func() {
-			list[i], errs[i] = ask(node)
-			<-turns
-		})
-		if i == 0 {
-			group.Wait()
-		}
-	}
-	group.Wait()
-	answers = make(map[string]T)
-	for i, node := range nodes {
-		switch {
-		case apierrors.IsForbidden(errs[i]) && i == 0:
-			return answers, []diagnosis.Unread{unread("", component, setting, errs[i])}
-		case errs[i] != nil:
-			lacking = append(lacking, unread(node, component, setting, errs[i]))
-		default:
-			answers[node] = list[i]
-		}
-	}
-	return answers, lacking
 }
 
 // raw returns an answer that is no object. DoRaw of the request would say only "unknown"
@@ -208,8 +169,6 @@ func raw(ctx context.Context, request *rest.Request) ([]byte, error) {
 }
 
 func (c *collector) kubelet(ctx context.Context, node string) (kubelet diagnosis.Kubelet, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	text, err := raw(ctx, c.client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz"))
 	if err != nil {
 		return kubelet, err

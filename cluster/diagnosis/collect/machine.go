@@ -18,7 +18,7 @@ const MachineSetting = "files of the machine"
 // Machines asks the driver's pods for the files of their machines, in the form of package
 // capture. All archives together have at most machinesBytes.
 func Machines(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (archives map[string][]byte, unread []diagnosis.Unread) {
-	archives, unread = askPods(exec, facts, nodes, MachineSetting, func(p program) ([]byte, error) {
+	archives, unread = askPods(ctx, exec, facts, nodes, MachineSetting, func(ctx context.Context, p program) ([]byte, error) {
 		archive, err := p.run(ctx, "machine", "machine-root")
 		if err == nil {
 			_, err = capture.Read(bytes.NewReader(archive))
@@ -50,7 +50,7 @@ const configBytes = 1 << 20
 
 // Configs asks the daemons for their effective configurations, in YAML.
 func Configs(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (configs map[string][]byte, unread []diagnosis.Unread) {
-	return askPods(exec, facts, nodes, "effective configuration", func(p program) ([]byte, error) {
+	return askPods(ctx, exec, facts, nodes, "effective configuration", func(ctx context.Context, p program) ([]byte, error) {
 		if p.container != diagnosis.DriverContainer {
 			return nil, errors.New("the daemon does not run")
 		}

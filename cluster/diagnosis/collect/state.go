@@ -19,7 +19,7 @@ const StateSetting = "state of the node"
 // States asks the driver's pods for the states of their nodes. Nodes that do not answer
 // are in unread.
 func States(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
-	return askPods(exec, facts, nodes, StateSetting, func(p program) (*nodestate.State, error) {
+	return askPods(ctx, exec, facts, nodes, StateSetting, func(ctx context.Context, p program) (*nodestate.State, error) {
 		return decoded(p.run(ctx, "state", stateFlags()...))
 	})
 }
@@ -36,7 +36,7 @@ func CacheStates(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes [
 
 // statesWith asks for one more part, which needs one more flag of the daemon.
 func statesWith(ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string, part, flag string) (states map[string]*nodestate.State, unread []diagnosis.Unread) {
-	return askPods(exec, facts, nodes, StateSetting, func(p program) (*nodestate.State, error) {
+	return askPods(ctx, exec, facts, nodes, StateSetting, func(ctx context.Context, p program) (*nodestate.State, error) {
 		return decoded(p.run(ctx, "state --"+part, append(stateFlags(), flag)...))
 	})
 }
@@ -59,16 +59,20 @@ type program struct {
 }
 
 // askPods asks the driver's pod of each node. Nodes that do not answer are in unread.
-func askPods[T any](exec Exec, facts *diagnosis.Facts, nodes []string, setting string, ask func(program) (T, error)) (answers map[string]T, unread []diagnosis.Unread) {
+func askPods[T any](ctx context.Context, exec Exec, facts *diagnosis.Facts, nodes []string, setting string, ask func(context.Context, program) (T, error)) (answers map[string]T, unread []diagnosis.Unread) {
 	if facts.Installation.Namespace == "" {
 		return nil, []diagnosis.Unread{{Component: diagnosis.DaemonName, Setting: setting, Why: "the namespace of the driver is not known"}}
 	}
-	return askNodes(nodes, diagnosis.DaemonName, setting, func(node string) (answer T, err error) {
-		pod, container := responder(facts, node)
+	pods := make(map[string][]*corev1.Pod)
+	for _, pod := range facts.DaemonPods() {
+		pods[pod.Spec.NodeName] = append(pods[pod.Spec.NodeName], pod)
+	}
+	return askNodes(ctx, facts, nodes, diagnosis.DaemonName, setting, func(ctx context.Context, node string) (answer T, err error) {
+		pod, container := responder(pods[node])
 		if pod == nil {
 			return answer, errors.New("no pod of the driver runs on the node")
 		}
-		return ask(program{exec, pod, container})
+		return ask(ctx, program{exec, pod, container})
 	})
 }
 
@@ -87,8 +91,6 @@ func (p program) run(ctx context.Context, subcommand string, flags ...string) ([
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	text, err := p.exec(ctx, p.pod, p.container, command)
 	if err != nil {
 		return nil, fmt.Errorf("run dra-numa %s in pod %s/%s, container %s: %w", words[0], p.pod.Namespace, p.pod.Name, p.container, err)
@@ -96,12 +98,12 @@ func (p program) run(ctx context.Context, subcommand string, flags ...string) ([
 	return text, nil
 }
 
-// responder returns a running container on the node that has the daemon's program. This
-// is the daemon's container or, if that does not run, the keeper's.
-func responder(facts *diagnosis.Facts, node string) (pod *corev1.Pod, container string) {
+// responder returns a running container that has the daemon's program, of the daemon's pods
+// of a node. This is the daemon's container or, if that does not run, the keeper's.
+func responder(pods []*corev1.Pod) (pod *corev1.Pod, container string) {
 	for _, name := range []string{diagnosis.DriverContainer, diagnosis.KeeperContainer} {
-		for _, pod := range facts.DaemonPods() {
-			if pod.Spec.NodeName == node && slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+		for _, pod := range pods {
+			if slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
 				return status.Name == name && status.State.Running != nil
 			}) {
 				return pod, name

@@ -78,7 +78,7 @@ func (c *comparison) comparePin(pin nodestate.Pin) {
 // the cgroups that are pinned for that request.
 func (c *comparison) compareContainers(pinned map[string][]nodestate.Pin) {
 	for _, grant := range c.state.Checkpoint.Grants {
-		claim := c.claims[grant.UID]
+		claim := c.objects.claims[grant.UID]
 		if claim == nil {
 			continue
 		}

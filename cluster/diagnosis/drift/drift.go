@@ -7,10 +7,8 @@ import (
 	"cmp"
 	"slices"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -66,9 +64,8 @@ func Checks() []Check {
 type comparison struct {
 	node    string
 	state   *nodestate.State
-	objects *snapshot.Snapshot
+	objects *Objects
 
-	claims   map[types.UID]*resourceapi.ResourceClaim
 	grants   map[types.UID]driver.Grant
 	findings []Finding
 }
@@ -77,13 +74,9 @@ type comparison struct {
 // that is the only finding about this part. The list is in the order of the checks,
 // then by claim. It is never nil. A change in progress can look like a finding: use
 // [Lasting] to remove such findings.
-func Compare(node string, state *nodestate.State, objects *snapshot.Snapshot) []Finding {
+func Compare(node string, state *nodestate.State, objects *Objects) []Finding {
 	c := comparison{
-		node: node, state: state, objects: objects, findings: []Finding{},
-		claims: make(map[types.UID]*resourceapi.ResourceClaim), grants: make(map[types.UID]driver.Grant),
-	}
-	for _, claim := range objects.Claims {
-		c.claims[claim.UID] = claim
+		node: node, state: state, objects: objects, findings: []Finding{}, grants: make(map[types.UID]driver.Grant),
 	}
 	for _, grant := range state.Checkpoint.Grants {
 		c.grants[grant.UID] = grant

@@ -20,7 +20,7 @@ type node struct {
 	*snapshot.Snapshot
 }
 
-func (n *node) compare() []Finding { return Compare("n1", n.State, n.Snapshot) }
+func (n *node) compare() []Finding { return Compare("n1", n.State, Index(n.Snapshot)) }
 
 // consistent is a node on which everything agrees.
 func consistent(t *testing.T) *node {

@@ -18,7 +18,7 @@ const checkpoint = "checkpoint"
 
 // compareClaims reports claims that running containers use and that have no record.
 func (c *comparison) compareClaims() {
-	for _, claim := range c.objects.Claims {
+	for _, claim := range c.objects.onNode[c.node] {
 		if _, recorded := c.grants[claim.UID]; recorded || len(c.held(claim)) == 0 {
 			continue
 		}
@@ -54,11 +54,11 @@ func (c *comparison) held(claim *resourceapi.ResourceClaim) (results []string) {
 func (c *comparison) compareGrants() {
 	for _, grant := range c.state.Checkpoint.Grants {
 		finding := Finding{Check: RecordWithoutClaim, Claim: grant.Namespace + "/" + grant.Name, CPUs: cpus(grant), Where: checkpoint}
-		claim := c.claims[grant.UID]
+		claim := c.objects.claims[grant.UID]
 		switch {
 		case claim == nil:
 			finding.Expected, finding.Detected = "a claim with uid "+string(grant.UID), "no such claim"
-			if other := c.objects.Claim(grant.Namespace, grant.Name); other != nil {
+			if other := c.objects.claim(grant.Namespace, grant.Name); other != nil {
 				finding.Detected = "the claim of this name has uid " + string(other.UID)
 			}
 		case len(c.held(claim)) == 0:

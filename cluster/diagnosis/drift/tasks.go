@@ -18,7 +18,7 @@ import (
 func (c *comparison) compareTasks() {
 	for i := range c.state.Checkpoint.Grants {
 		grant := &c.state.Checkpoint.Grants[i]
-		claim := c.claims[grant.UID]
+		claim := c.objects.claims[grant.UID]
 		for _, share := range grant.Shares {
 			cache := share.Cache()
 			if claim == nil || cache == nil {
@@ -74,7 +74,7 @@ func (r runningContainer) has(cgroup string) bool {
 // containers returns the running containers on the node that use a request of a claim.
 func (c *comparison) containers(claim *resourceapi.ResourceClaim, request string) (list []runningContainer) {
 	for _, user := range claim.Status.ReservedFor {
-		pod := c.objects.Pod(claim.Namespace, user.Name)
+		pod := c.objects.pod(claim.Namespace, user.Name)
 		if user.APIGroup != "" || user.Resource != "pods" || pod == nil || pod.UID != user.UID || pod.Spec.NodeName != c.node {
 			continue
 		}

@@ -17,7 +17,7 @@ func (c *comparison) running(claim *resourceapi.ResourceClaim, requests []string
 		if user.APIGroup != "" || user.Resource != "pods" {
 			continue
 		}
-		pod := c.objects.Pod(claim.Namespace, user.Name)
+		pod := c.objects.pod(claim.Namespace, user.Name)
 		if pod != nil && pod.UID == user.UID && pod.Spec.NodeName == c.node && pod.DeletionTimestamp == nil && runs(pod, claim.Name, requests) {
 			return pod.Namespace + "/" + pod.Name
 		}

@@ -17,10 +17,10 @@ import (
 // (pkg/registry/core/pod/storage/eviction.go).
 
 // Protected is a pod that would be considered, but that the eviction API refuses to
-// evict now.
+// evict now, or whose controller would create it again with the same claim.
 type Protected struct {
 	Pod string `json:"pod"` // namespace/name
-	// Budgets are the names of the PodDisruptionBudgets of the pod, sorted.
+	// Budgets are the names of the PodDisruptionBudgets that protect the pod, sorted.
 	Budgets []string `json:"budgets"`
 	Why     string   `json:"why"` // comes after the name of the pod
 }

@@ -34,8 +34,8 @@ type Suggestion struct {
 	Method Method `json:"method,omitempty"`
 	// Evictions are sorted by priority, then by namespace and name.
 	Evictions []Eviction `json:"evictions"`
-	// Protected are the pods that are left out because of PodDisruptionBudgets, sorted by
-	// namespace and name.
+	// Protected are the pods that are left out because of PodDisruptionBudgets, or because
+	// they come back with their claims, sorted by namespace and name.
 	Protected []Protected `json:"protected,omitempty"`
 	// Stopped is true if the search took too long: there may be a set, or a better one.
 	Stopped bool `json:"stopped,omitempty"`

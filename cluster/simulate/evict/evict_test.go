@@ -219,6 +219,28 @@ func TestPodsThatComeBackAreLeftAlone(t *testing.T) {
 	}
 }
 
+// Deleting a pod frees nothing if its controller makes a pod that takes the same claim.
+func TestPodsThatComeBackWithTheirClaimAreNotSuggested(t *testing.T) {
+	of := func(s *snapshot.Snapshot) {
+		for _, name := range []string{"named", "own"} {
+			if pod := s.Pod("default", name); pod != nil {
+				pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: name, Controller: new(true)}}
+			}
+		}
+	}
+	named := claimOf("ResourceClaim", "data", cpus(4)) + podOf("named", 0, 1, "resourceClaimName: data")
+	got := suggest(t, Options{}, of, objects(1, 4), named, ownPod("own", 1, 4), ownPod("p", 9, 3))
+	want(t, got, "n0", Exact, "own", "the pod fits on n0 if 1 pod is deleted")
+	if len(got.Protected) != 1 || got.Protected[0].Pod != "default/named" ||
+		got.Protected[0].Why != "ReplicaSet named would create it again, with the same ResourceClaim data: scale it down instead" {
+		t.Errorf("left out are %+v", got.Protected)
+	}
+	got = suggest(t, Options{}, of, objects(1, 4), named, ownPod("p", 9, 4), ownPod("q", 9, 4))
+	want(t, got, "", "", "", "even if all running pods with a priority below 9 are deleted that do not come back with their claims")
+	// A pod without a controller does not come back.
+	want(t, suggest(t, Options{}, nil, objects(1, 4), named, ownPod("p", 9, 4), ownPod("q", 9, 4)), "n0", Exact, "named", "")
+}
+
 func TestNothingToDelete(t *testing.T) {
 	want(t, suggest(t, Options{}, nil, objects(1, 4), podOf("p", 9, 4, "")), "n0", "", "", "nothing has to be deleted: the pod fits on n0 now")
 	want(t, suggest(t, Options{}, nil, objects(1, 4), podOf("p", 9, 4, "resourceClaimName: gone")), "", "", "", `no eviction helps: ResourceClaim "gone" does not exist`)

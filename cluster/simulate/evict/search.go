@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -21,7 +22,7 @@ type search struct {
 	places  []*place // sorted by node name; only nodes with a pod to delete
 	deleted int      // number of pods that may be deleted
 	limited bool     // a PodDisruptionBudget allows to delete some pods, but perhaps not all
-	// protected are the pods that may not be deleted because of PodDisruptionBudgets.
+	// protected are the pods that are left out, as in Suggestion.
 	protected []Protected
 	// monotone means that a set is sufficient if a part of it is. It is false if the
 	// pod names a ResourceClaim. If that claim is allocated and its last user is
@@ -266,6 +267,18 @@ func (e *search) confirm(ctx context.Context, victims []*victim) error {
 	return err
 }
 
+// deletable says which pods are not left out.
+func (e *search) deletable() string {
+	var texts []string
+	if slices.ContainsFunc(e.protected, func(p Protected) bool { return len(p.Budgets) > 0 }) {
+		texts = append(texts, "no PodDisruptionBudget protects")
+	}
+	if slices.ContainsFunc(e.protected, func(p Protected) bool { return len(p.Budgets) == 0 }) {
+		texts = append(texts, "do not come back with their claims")
+	}
+	return strings.Join(texts, " and that ")
+}
+
 func (e *search) sentence(best *set, method Method) string {
 	switch {
 	case best == nil && (e.stopped || e.late):
@@ -273,7 +286,7 @@ func (e *search) sentence(best *set, method Method) string {
 	case best == nil && e.deleted > 0 && e.limited && len(e.places) > 0:
 		return "no eviction helps: no pods were found that are enough and that their PodDisruptionBudgets allow to delete at the same time"
 	case best == nil && len(e.protected) > 0:
-		return fmt.Sprintf("no eviction helps: the pod fits on no node even if all running pods with a priority below %d are deleted that no PodDisruptionBudget protects", priorityOf(e.pod))
+		return fmt.Sprintf("no eviction helps: the pod fits on no node even if all running pods with a priority below %d are deleted that %s", priorityOf(e.pod), e.deletable())
 	case e.deleted == 0:
 		return fmt.Sprintf("no eviction helps: no running pod has a priority below %d, except pods that would come back", priorityOf(e.pod))
 	case best == nil:

@@ -2,6 +2,7 @@ package evict
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ type victim struct {
 
 // victims returns the running pods of lower priority, the best ones to delete first:
 // pods with low priority, then pods with few claims, then new pods. It leaves out those
-// that a PodDisruptionBudget protects.
+// that a PodDisruptionBudget protects, and those that come back with their claims.
 func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim, protected []Protected) {
 	claims := make(map[types.UID][]*resourceapi.ResourceClaim)
 	for _, claim := range s.Claims {
@@ -35,6 +36,10 @@ func victims(s *snapshot.Snapshot, pod *corev1.Pod) (list []*victim, protected [
 	for _, other := range s.Pods {
 		runs := other.Spec.NodeName != "" && !snapshot.Finished(other) && other.DeletionTimestamp == nil
 		if !runs || priorityOf(other) >= priorityOf(pod) || comesBack(other) {
+			continue
+		}
+		if claims := returns(other); claims != "" {
+			protected = append(protected, Protected{other.Namespace + "/" + other.Name, []string{}, claims})
 			continue
 		}
 		budgets := budgetsOf(s, other)
@@ -70,6 +75,22 @@ func comesBack(pod *corev1.Pod) bool {
 	return mirror || slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool {
 		return owner.Kind == "DaemonSet" || owner.Kind == "Node"
 	})
+}
+
+// returns says which controller would create the pod again with a claim that it names. The
+// new pod takes the same claim, so nothing becomes free for long. It returns "" for other
+// pods: a claim from a template goes with its pod.
+func returns(pod *corev1.Pod) string {
+	controller := metav1.GetControllerOf(pod)
+	if controller == nil {
+		return ""
+	}
+	for _, entry := range pod.Spec.ResourceClaims {
+		if entry.ResourceClaimName != nil {
+			return fmt.Sprintf("%s %s would create it again, with the same ResourceClaim %s: scale it down instead", controller.Kind, controller.Name, *entry.ResourceClaimName)
+		}
+	}
+	return ""
 }
 
 // set is a list of pods whose deletion gives the waiting pod a node.

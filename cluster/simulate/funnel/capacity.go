@@ -23,8 +23,12 @@ type lack struct {
 // and who has the rest.
 func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (findings []finding) {
 	var lacks []*lack
+	split, isSplit := f.explainSplit()
 	for _, d := range out {
 		for _, s := range withoutFollowing(v.shortages(f.Alternative, d)) {
+			if s.missing && isSplit {
+				continue // other devices have it
+			}
 			i := slices.IndexFunc(lacks, func(l *lack) bool { return l.name == s.name })
 			if i < 0 {
 				i = len(lacks)
@@ -47,6 +51,9 @@ func (v *View) explainCapacity(f *funnel, out []*inventory.Device) (findings []f
 			}
 		}
 		findings = append(findings, found)
+	}
+	if isSplit {
+		findings = append([]finding{split}, findings...)
 	}
 	return findings
 }

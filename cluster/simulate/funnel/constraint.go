@@ -74,6 +74,12 @@ func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 			}
 		}
 	}
+	var spellings [][]string // of the attribute, by request
+	if slices.ContainsFunc(found, func(values map[string][]string) bool { return len(values) == 0 }) {
+		for _, f := range covered {
+			spellings = append(spellings, spellingsOf(name, f))
+		}
+	}
 	suits := func(value string) bool {
 		met := make(map[string]bool)
 		for i, f := range covered {
@@ -90,12 +96,12 @@ func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
 			value, has := attributeOf(d, name)
 			return has && suits(value)
-		}, func([]*inventory.Device) finding { return explainMatch(name, covered, found) })
+		}, func([]*inventory.Device) finding { return explainMatch(name, covered, found, spellings) })
 	}
 }
 
 // explainMatch says which values each covered request finds.
-func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, found []map[string][]string) finding {
+func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, found []map[string][]string, spellings [][]string) finding {
 	var texts []string
 	for i, f := range covered {
 		values := make([]string, 0, len(found[i]))
@@ -110,7 +116,7 @@ func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, found 
 		if len(values) == 0 {
 			return finding{
 				sentence: fmt.Sprintf("no device of request %s has the attribute %s, which a constraint matches", f.Name, name),
-				hint:     missingAttributeHint(name, f),
+				hint:     missingAttributeHint(name, i, covered, spellings),
 			}
 		}
 		texts = append(texts, fmt.Sprintf("%s finds %s", f.Name, listText(values)))

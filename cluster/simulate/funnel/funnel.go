@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -60,6 +59,7 @@ func (v *View) Requests(claims []Claim) (list []Request, obstacles []Obstacle) {
 type funnel struct {
 	requests.Alternative
 	wanted   int
+	driver   string                           // that the class requires; "" for none
 	left     []*inventory.Device              // the devices that passed the stages so far
 	selected []*inventory.Device              // the devices that the class and the request select
 	matched  []resourceapi.FullyQualifiedName // attributes that devices of the request must have in common
@@ -73,7 +73,7 @@ type funnel struct {
 
 // run passes a request through all stages except the constraints of its claim.
 func (v *View) run(a requests.Alternative, entry string) *funnel {
-	f := &funnel{Alternative: a, wanted: int(a.Count)}
+	f := &funnel{Alternative: a, wanted: int(a.Count), driver: v.driverOf(v.Classes[a.Class])}
 	f.counts = Request{Claim: entry, Request: a.Name, Devices: len(v.Devices)}
 	for i := range v.Devices {
 		f.left = append(f.left, &v.Devices[i])
@@ -84,16 +84,19 @@ func (v *View) run(a requests.Alternative, entry string) *funnel {
 	if all {
 		f.wanted = 1
 	}
-	f.stage(StageDriver, &left.Driver, byDriver(class), func(out []*inventory.Device) finding { return v.explainDriver(class, out) })
+	f.stage(StageDriver, &left.Driver, v.byDriver(class), func(out []*inventory.Device) finding { return v.explainDriver(class, out) })
 	f.stage(StageClass, &left.Class, v.bySelectors(class.Spec.Selectors), func(out []*inventory.Device) finding {
 		found := finding{sentence: fmt.Sprintf("%s not of class %s", devicesAre(len(out)), a.Class)}
-		if kind := kindOf(class); kind != "" && !v.Kinds[kind] {
+		if unmet := v.unmet(class.Spec.Selectors, out); unmet != "" {
+			found.sentence += ": " + unmet
+		}
+		if kind := v.kindOf(class); kind != "" && !v.Kinds[kind] {
 			found.hint, found.absent = fmt.Sprintf("no node has a device whose %s, which class %s requires", kind, a.Class), kind
 		}
 		return found
 	})
 	f.stage(StageSelector, &left.Selector, v.bySelectors(a.Selectors), func(out []*inventory.Device) finding {
-		return finding{sentence: fmt.Sprintf("the request's selectors reject %s: %s", devices(len(out)), selectorText(a.Selectors))}
+		return finding{sentence: fmt.Sprintf("the request's selectors reject %s: %s", devices(len(out)), cmp.Or(v.unmet(a.Selectors, out), selectorText(a.Selectors)))}
 	})
 	if all {
 		f.wanted = max(1, len(f.left)) // a request for all devices wants every selected device
@@ -132,56 +135,15 @@ func (f *funnel) stage(stage Stage, count *int, pass func(*inventory.Device) boo
 	}
 }
 
-// driverGuard finds the driver in a selector that names it.
-var driverGuard = regexp.MustCompile(`device\.driver\s*==\s*["']([^"']+)["']`)
-
-// driverOf returns the driver that the class selects, or "" if the class does not name
-// one driver.
-func driverOf(class *resourceapi.DeviceClass) string {
-	for _, selector := range class.Spec.Selectors {
-		if selector.CEL == nil {
-			continue
-		}
-		if found := driverGuard.FindAllStringSubmatch(selector.CEL.Expression, 2); len(found) == 1 {
-			return found[0][1]
-		}
-	}
-	return ""
-}
-
-// kindGuard finds the kind in a selector that names it.
-var kindGuard = regexp.MustCompile(`device\.attributes\[["']([^"']+)["']\]\.kind\s*==\s*["']([^"']+)["']`)
-
-// Kind returns a text that identifies a value of the attribute kind of a domain.
-func Kind(domain, kind string) string { return fmt.Sprintf("%s/kind is %s", domain, kind) }
-
-// kindOf returns the kind that the class selects, or "" if the class does not name one
-// kind.
-func kindOf(class *resourceapi.DeviceClass) string {
-	kind := ""
-	for _, selector := range class.Spec.Selectors {
-		if selector.CEL == nil {
-			continue
-		}
-		for _, found := range kindGuard.FindAllStringSubmatch(selector.CEL.Expression, -1) {
-			if kind != "" {
-				return ""
-			}
-			kind = Kind(found[1], found[2])
-		}
-	}
-	return kind
-}
-
-func byDriver(class *resourceapi.DeviceClass) func(*inventory.Device) bool {
-	driver := driverOf(class)
+func (v *View) byDriver(class *resourceapi.DeviceClass) func(*inventory.Device) bool {
+	driver := v.driverOf(class)
 	return func(d *inventory.Device) bool {
 		return (driver == "" || d.Slice.Spec.Driver == driver) && d.Incomplete == ""
 	}
 }
 
 func (v *View) explainDriver(class *resourceapi.DeviceClass, out []*inventory.Device) finding {
-	driver := driverOf(class)
+	driver := v.driverOf(class)
 	for _, d := range out {
 		if d.Incomplete != "" && (driver == "" || d.Slice.Spec.Driver == driver) {
 			return finding{sentence: d.Incomplete, hint: "the scheduler allocates no device of a pool until all its ResourceSlices exist: check that the driver publishes them"}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 )
 
 // countHint gives a hint for shared devices: a larger count does not give more of one
@@ -20,24 +19,6 @@ func countHint(f *funnel) string {
 		return ""
 	}
 	return fmt.Sprintf("count: %[1]d asks for %[1]d different devices; to get more of one device, ask for more of its capacity", f.wanted)
-}
-
-// missingAttributeHint looks for an attribute with the same name in another domain.
-func missingAttributeHint(name resourceapi.FullyQualifiedName, f *funnel) string {
-	_, short, _ := strings.Cut(string(name), "/")
-	similar := make(map[string]bool)
-	for _, d := range f.left {
-		for has := range d.Attributes {
-			full := string(attribute.FullName(d.Slice.Spec.Driver, has))
-			if strings.HasSuffix(full, "/"+short) {
-				similar[full] = true
-			}
-		}
-	}
-	if len(similar) > 0 {
-		return fmt.Sprintf("the devices have %s: match an attribute that all devices have", strings.Join(sortedNames(similar), ", "))
-	}
-	return fmt.Sprintf("a device without %s never meets a matchAttribute of it: remove the request from the constraint", name)
 }
 
 // InitHint gives a hint about claims that only init containers use, or "". A pod holds

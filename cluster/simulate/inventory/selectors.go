@@ -19,6 +19,8 @@ type Selectors struct {
 type selection struct {
 	compiled cel.CompilationResult
 	known    map[int]bool // by the number of the device
+
+	conditions []Condition // nil if nobody has asked
 }
 
 // NewSelectors compiles expressions with the cache.
@@ -26,14 +28,19 @@ func NewSelectors(cache *cel.Cache) *Selectors {
 	return &Selectors{cache, make(map[string]*selection)}
 }
 
+func (s *Selectors) ofExpression(expression string) *selection {
+	said := s.said[expression]
+	if said == nil {
+		said = &selection{compiled: s.cache.GetOrCompile(expression), known: make(map[int]bool)}
+		s.said[expression] = said
+	}
+	return said
+}
+
 // selects evaluates an expression as the allocator does. The answer for a device never
 // changes, so it is computed only once.
 func (s *Selectors) selects(expression string, d *Device) (bool, error) {
-	said := s.said[expression]
-	if said == nil {
-		said = &selection{s.cache.GetOrCompile(expression), make(map[int]bool)}
-		s.said[expression] = said
-	}
+	said := s.ofExpression(expression)
 	if said.compiled.Error != nil {
 		return false, said.compiled.Error
 	}

@@ -25,6 +25,19 @@ func (s Source) AddEvents(ctx context.Context, objects *snapshot.Snapshot, kind,
 	return s.addEvents(ctx, objects, fields.Set{}, kind, namespace, name)
 }
 
+// AddPodEvents adds the events that say why pods of a namespace do not start, and which of
+// them are over: all about one pod or, if the name is "", the warnings and the events that
+// an image is pulled.
+func (s Source) AddPodEvents(ctx context.Context, objects *snapshot.Snapshot, namespace, name string) error {
+	if name != "" {
+		return s.AddEvents(ctx, objects, "Pod", namespace, name)
+	}
+	if err := s.AddWarnings(ctx, objects, "Pod", namespace, ""); err != nil {
+		return err
+	}
+	return s.addEvents(ctx, objects, fields.Set{"reason": "Pulling"}, "Pod", namespace, "")
+}
+
 func (s Source) addEvents(ctx context.Context, objects *snapshot.Snapshot, selected fields.Set, kind, namespace, name string) error {
 	selected["involvedObject.kind"] = kind
 	if name != "" {

@@ -1,0 +1,140 @@
+package inventory
+
+import (
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/parser"
+	resourceapi "k8s.io/api/resource/v1"
+)
+
+// Condition is one of the conditions that a selector joins with AND. A device must meet
+// all of them.
+type Condition struct {
+	Text string
+	// Reads is what the condition reads of a device, in the order of the text.
+	Reads []Reading
+	// Equals is the text with which the condition compares the only thing that it reads, or
+	// "" if it does something else.
+	Equals string
+}
+
+// Reading is an attribute, a capacity or the driver of a device.
+type Reading struct {
+	// Name is the full name of an attribute or capacity, and "" for the driver.
+	Name     resourceapi.FullyQualifiedName
+	Capacity bool
+}
+
+// Conditions returns the conditions of all selectors. It leaves out those of a selector
+// that does not compile, or whose text cannot be written again.
+func (s *Selectors) Conditions(selectors []resourceapi.DeviceSelector) (all []Condition) {
+	for _, selector := range selectors {
+		if selector.CEL != nil {
+			all = append(all, s.conditionsOf(selector.CEL.Expression)...)
+		}
+	}
+	return all
+}
+
+func (s *Selectors) conditionsOf(expression string) []Condition {
+	said := s.ofExpression(expression)
+	if said.compiled.Error != nil || said.conditions != nil {
+		return said.conditions
+	}
+	said.conditions = []Condition{}
+	parsed, issues := said.compiled.Environment.Parse(expression)
+	if issues.Err() != nil { // impossible: it has been compiled
+		return nil
+	}
+	for _, part := range joined(parsed.NativeRep().Expr()) {
+		text, err := parser.Unparse(part, parsed.NativeRep().SourceInfo())
+		if err != nil {
+			continue
+		}
+		condition := Condition{Text: text}
+		ast.PreOrderVisit(part, ast.NewExprVisitor(condition.read))
+		condition.Equals = equals(part)
+		said.conditions = append(said.conditions, condition)
+	}
+	return said.conditions
+}
+
+// joined returns the parts of an expression that are joined with AND.
+func joined(e ast.Expr) []ast.Expr {
+	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.LogicalAnd {
+		return []ast.Expr{e}
+	}
+	var parts []ast.Expr
+	for _, argument := range e.AsCall().Args() {
+		parts = append(parts, joined(argument)...)
+	}
+	return parts
+}
+
+// equals returns the text of READ == "text", in either order.
+func equals(e ast.Expr) string {
+	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Equals {
+		return ""
+	}
+	sides := e.AsCall().Args()
+	for i, side := range sides {
+		if _, is := readingOf(sides[1-i]); is && side.Kind() == ast.LiteralKind {
+			text, _ := side.AsLiteral().(types.String)
+			return string(text)
+		}
+	}
+	return ""
+}
+
+func (c *Condition) read(e ast.Expr) {
+	if reading, is := readingOf(e); is {
+		c.Reads = append(c.Reads, reading)
+	}
+}
+
+// readingOf recognizes device.driver, device.attributes["domain"].name and
+// device.capacity["domain"].name, also with optional syntax.
+func readingOf(e ast.Expr) (r Reading, is bool) {
+	inner, field := selected(e)
+	if isDevice(inner) && field == "driver" {
+		return Reading{}, true
+	}
+	lists, domain := selected(inner)
+	device, list := selected(lists)
+	if domain == "" || field == "" || !isDevice(device) || list != "attributes" && list != "capacity" {
+		return Reading{}, false
+	}
+	return Reading{resourceapi.FullyQualifiedName(domain + "/" + field), list == "capacity"}, true
+}
+
+// selected returns the operand and the name of x.name, x["name"], x.?name and x[?"name"].
+func selected(e ast.Expr) (operand ast.Expr, name string) {
+	if e == nil {
+		return nil, ""
+	}
+	switch e.Kind() {
+	case ast.SelectKind:
+		return e.AsSelect().Operand(), e.AsSelect().FieldName()
+	case ast.CallKind:
+		switch e.AsCall().FunctionName() {
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			if key := e.AsCall().Args()[1]; key.Kind() == ast.LiteralKind {
+				text, _ := key.AsLiteral().(types.String)
+				return e.AsCall().Args()[0], string(text)
+			}
+		}
+	}
+	return nil, ""
+}
+
+func isDevice(e ast.Expr) bool {
+	return e != nil && e.Kind() == ast.IdentKind && e.AsIdent() == "device"
+}
+
+// Meets reports whether the device meets the condition. A condition that fails with an
+// error is not met.
+func (s *Selectors) Meets(c Condition, d *Device) bool {
+	matches, err := s.selects(c.Text, d)
+	return err == nil && matches
+}
