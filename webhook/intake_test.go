@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -118,7 +119,12 @@ func startServer(t *testing.T, handler http.Handler) string {
 	server := newServer(handler, func() (*tls.Certificate, error) { return certificate, nil })
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
-	t.Cleanup(func() { _ = server.Close(); <-ended })
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 	return listener.Addr().String()
 }
 
