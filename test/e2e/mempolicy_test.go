@@ -78,7 +78,7 @@ func policyOf(ctx context.Context, pid int) string {
 	GinkgoHelper()
 	maps, err := observer.Run(ctx, `cat "/proc/$1/numa_maps"`, fmt.Sprint(pid))
 	Expect(err).NotTo(HaveOccurred())
-	found := regexp.MustCompile(`(?m)^[0-9a-f]+ ([^/]*) stack `).FindStringSubmatch(maps)
+	found := regexp.MustCompile(`(?m)^[0-9a-f]+ ([^/\n]*) stack `).FindStringSubmatch(maps)
 	Expect(found).To(HaveLen(2), "line of the stack in numa_maps of %d:\n%s", pid, maps)
 	return found[1]
 }
