@@ -26,11 +26,11 @@ func (a addresses) redactedSlice(slice *resourceapi.ResourceSlice) *resourceapi.
 	}
 	kept.Spec.Devices = append([]resourceapi.Device(nil), slice.Spec.Devices...)
 	for i := range kept.Spec.Devices {
-		device := &kept.Spec.Devices[i]
-		device.Attributes = maps.Clone(device.Attributes)
-		for name, value := range device.Attributes {
-			device.Attributes[name] = a.redacted(value)
+		attributes := maps.Clone(kept.Spec.Devices[i].Attributes)
+		for name, value := range attributes {
+			attributes[name] = a.redacted(value)
 		}
+		kept.Spec.Devices[i].Attributes = attributes
 	}
 	return kept
 }
