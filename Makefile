@@ -179,7 +179,7 @@ endef
 unit: cc lstopo chromium ## Run every test that needs no cluster, with the race detector where there are goroutines
 	@$(in-memory); \
 	of() { go list "$$@" | grep -v -e /test/e2e -e /test/apiserver -e /test/scheduler | sort; }; \
-	racy=$$(of $$(grep -rlE --include='*.go' --exclude-dir=rig --exclude-dir=bench --exclude-dir=scale $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
+	racy=$$(of $$(grep -rlE --include='*.go' $(addprefix --exclude-dir=,$(notdir $(filter-out .,$(MODULES)))) $(CONCURRENT) . | xargs -n 1 dirname | sort -u)); \
 	long=$$(of $$(grep -rlF --include='*_test.go' 'testing.Short()' . | xargs -n 1 dirname | sort -u)); \
 	plain=$$(of ./... | grep -v /cmd/numa-nvml | grep -vxF "$$(comm -23 <(echo "$$racy") <(echo "$$long"))"); \
 	HELM="$$($(TOOL) -n helm)"; export HELM; \
