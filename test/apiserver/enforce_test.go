@@ -95,6 +95,8 @@ func TestEnforcedClaimsAreBoundByQuota(t *testing.T) {
 	namespace := tenant(t, admin)
 	pods, claims := admin.CoreV1().Pods(namespace), admin.ResourceV1().ResourceClaims(namespace)
 
+	attack(t, admin, namespace)
+
 	const unknown = deniedBy + "spec.resourceClaims[0]: what the claim may hold is not known: there is no claim "
 	_, err := pods.Create(t.Context(), podThat(t, "early", "resourceClaimName: shared"), metav1.CreateOptions{})
 	mustRefuse(t, "create a pod before its claim", unknown+`"shared"`, err)
