@@ -454,6 +454,13 @@ cache-steps: ## Have 100,000 random claims come and go on a fake resctrl tree th
 	@$(in-memory); \
 	$(STATIC) go test $(NO_VET) -count=1 -timeout 2h -run '^TestRandomClaims(NeverShareWays|LeakNoCounters)$$' ./driver -args -cache-steps 100000
 
+# TARGETS are what a new user tries; see README.md.
+.PHONY: empty-debian
+empty-debian: export TARGETS ?= demo
+empty-debian: ## Run make demo in a Debian that has make, git and Go, and nothing else: as root, nightly, not part of test [TARGETS="demo test"]
+	@command -v mmdebstrap >/dev/null || $(call apt-install,mmdebstrap); \
+	$(STATIC) go run ./test/empty $$TARGETS
+
 .PHONY: resctrl-answers
 resctrl-answers: build ## Compare the fake resctrl tree of unit tests with what Linux 6.12 and 7.2 answer on three machines: nightly, not part of test
 	@test/resctrlfs/ask-kernels.sh
