@@ -2,10 +2,14 @@ package cluster
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -73,4 +77,44 @@ func (c *console) follow(now time.Time) {
 		c.stall, c.stalls = string(bytes.TrimSpace(line)), now
 	}
 	c.rest = text[end:]
+}
+
+// positions says of each CPU of a guest what it executes and whether it waits for an
+// interrupt, in one line. The addresses are in System.map of the kernel's package.
+func (r *Cluster) positions(ctx context.Context, n Node) string {
+	var text string
+	err := eventually(3*time.Second, 200*time.Millisecond, func() (err error) { // wake is at the monitor now and then
+		text, err = r.Monitor(ctx, n, "info registers -a")
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // QEMU has ended
+		}
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(positionsIn(text), ", ")
+}
+
+var (
+	cpuLine  = regexp.MustCompile(`^CPU#\d+`)
+	ripField = regexp.MustCompile(`\bRIP=[0-9a-f]+`)
+	hltField = regexp.MustCompile(`\bHLT=1`)
+)
+
+func positionsIn(registers string) (list []string) {
+	cpu := ""
+	for line := range strings.Lines(registers) {
+		if found := cpuLine.FindString(line); found != "" {
+			cpu = found
+		}
+		if at := ripField.FindString(line); at != "" {
+			position := cpu + " " + at
+			if hltField.MatchString(line) {
+				position += " halted"
+			}
+			list = append(list, position)
+		}
+	}
+	return list
 }

@@ -75,3 +75,12 @@ func TestRunMachineEndsWhatHangsEarly(t *testing.T) {
 		t.Errorf("log %q, want why the guest was ended", log.String())
 	}
 }
+
+func TestPositionsOfCPUs(t *testing.T) {
+	const registers = "\r\nCPU#0\r\nRAX=0000000000000000 RBX=0000000000000001\r\nRIP=ffffffff81e0b1ef RFL=00000246 [---Z-P-] CPL=0 II=0 A20=1 SMM=0 HLT=1\r\n" +
+		"CPU#10\r\nRIP=ffffffff8118a3c2 RFL=00000002 [-------] CPL=0 II=0 A20=1 SMM=0 HLT=0\r\n"
+	want := "CPU#0 RIP=ffffffff81e0b1ef halted, CPU#10 RIP=ffffffff8118a3c2"
+	if got := strings.Join(positionsIn(registers), ", "); got != want {
+		t.Errorf("positions %q, want %q", got, want)
+	}
+}

@@ -116,6 +116,7 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 // second, Linux 7.2 has two CPUs wait for each other, with interrupts off, and looks at the
 // time only after 5,000 rounds (watchdog_check_skew_remote of kernel/time/clocksource.c).
 // That takes an emulated machine of a busy host so long that it does nothing else.
+// Its addresses are those of its System.map, for [Cluster.positions].
 // Mitigations against speculation are off: page-table isolation costs an emulated machine
 // its translations at every system call.
 func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
@@ -126,7 +127,7 @@ func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk s
 		"-drive", "file="+disk+",if=none,id=root,format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),
 		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
-		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check tsc=reliable nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 "+kernelIOMMU+" "+b.Parameters,
+		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check tsc=reliable nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 nokaslr "+kernelIOMMU+" "+b.Parameters,
 		"-display", "none", "-monitor", "none", "-qmp", "unix:"+r.monitorSocket(n)+",server=on,wait=off", "-no-reboot",
 		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logappend=on,logfile="+r.Console(n), "-serial", "chardev:console")
 	tables, err := r.tableArgs(n, machine)
@@ -208,10 +209,15 @@ func (r *Cluster) runOnce(ctx context.Context, n Node, pace float64, args []stri
 			if ctx.Err() != nil {
 				return nil
 			}
-			if hangs = console.hangs(time.Now(), pace); hangs != nil {
+			sick := r.healthy(ctx, n)
+			if sick == nil {
 				return nil
 			}
-			return r.healthy(ctx, n)
+			if hangs = console.hangs(time.Now(), pace); hangs != nil {
+				r.logf("%s: where its CPUs are: %s", n.Name, r.positions(ctx, n))
+				return nil
+			}
+			return sick
 		})
 		if err != nil {
 			err = fmt.Errorf("not healthy within %s: %w", within, err)
