@@ -56,8 +56,16 @@ func nodes(t *testing.T, r random) (list []*node) {
 		t.Fatal(err)
 	}
 	for _, row := range []struct{ machine, zoneBy string }{
-		{"rig", ""}, {"intel-2s", ""}, {"intel-2s-snc2", deviceclasses.ZoneByL3}, {"epyc-2s-nps4", ""}, {"epyc-2s-nps1", deviceclasses.ZoneBySocket},
-		{"epyc-mi300x", ""}, {"hybrid-laptop", ""}, {"cxl-expander", ""}, {"no-numa", ""}, {"sparse-nodes", deviceclasses.ZoneByMachine},
+		{"rig", ""},
+		{"intel-2s", ""},
+		{"intel-2s-snc2", deviceclasses.ZoneByL3},
+		{"epyc-2s-nps4", ""},
+		{"epyc-2s-nps1", deviceclasses.ZoneBySocket},
+		{"epyc-mi300x", ""},
+		{"hybrid-laptop", ""},
+		{"cxl-expander", ""},
+		{"no-numa", ""},
+		{"sparse-nodes", deviceclasses.ZoneByMachine},
 	} {
 		n := &node{name: fmt.Sprintf("%s-%s", row.machine, row.zoneBy)}
 		config := driver.Config{NodeName: n.name, Exclusivity: driver.ExclusivityKernel, ZoneBy: row.zoneBy, Attached: selection}
