@@ -154,7 +154,7 @@ func labelSets(t *testing.T, storage *teststorage.TestStorage) (all []labels.Lab
 		t.Fatal(err)
 	}
 	defer querier.Close()
-	set := querier.Select(t.Context(), false, nil, labels.MustNewMatcher(labels.MatchNotEqual, labels.MetricName, ""))
+	set := querier.Select(t.Context(), false, nil, labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, ""))
 	for set.Next() {
 		all = append(all, set.At().Labels())
 	}
@@ -184,7 +184,7 @@ func TestPrometheusStoresOnlyWhatADaemonMaySay(t *testing.T) {
 	names, claims := map[string]int{}, 0
 	all := stored(t, string(text)+hostile)
 	for _, one := range all {
-		name := one.Get(labels.MetricName)
+		name := one.Get(model.MetricNameLabel)
 		if strings.HasPrefix(name, "scrape_") || name == "up" { // of Prometheus itself
 			if one.Get("job") != job {
 				t.Errorf("stored is %s", one)
@@ -221,7 +221,7 @@ func TestPrometheusStoresOnlyWhatADaemonMaySay(t *testing.T) {
 	// Nothing that the daemon itself sends is lost.
 	honest := 0
 	for _, one := range stored(t, string(text)) {
-		if name := one.Get(labels.MetricName); name != "up" && !strings.HasPrefix(name, "scrape_") {
+		if name := one.Get(model.MetricNameLabel); name != "up" && !strings.HasPrefix(name, "scrape_") {
 			honest++
 		}
 	}
