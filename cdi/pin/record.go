@@ -104,7 +104,7 @@ func (r record) with(claim Claim) record {
 	}
 	r.Claims = slices.Clone(r.Claims)
 	r.Claims[i].Pinning = r.Claims[i].united(claim.Pinning)
-	r.Claims[i].Later = r.Claims[i].Later || claim.Later
+	r.Claims[i].Later = claim.Later // the claim may have been prepared again since
 	return r
 }
 

@@ -387,6 +387,11 @@ func inLaterPod(m machine) {
 	checkPartitions(m)
 	checkLine(m, ctrB+"/cpuset.cpus.effective", "2-3")
 	checkLive(m, "b none job", "podB none job downgraded")
+	// The claim was prepared again, which asked about the pod, and the container restarts.
+	mustPin(m, ctrB, ScopePod, claim)
+	checkPartitions(m, Holding{podB, parse("2-3"), "root"})
+	mustPin(m, ctrB, ScopePod, later)
+	checkPartitions(m)
 	running(m, ctrA)
 	mustPin(m, ctrA, ScopePod, claim)
 	m.end(podB)
