@@ -533,7 +533,7 @@ upgrade-from:
 
 # A made-up next release: this tree, with a checkpoint of version 2 that has one more field.
 .PHONY: upgrade-next
-upgrade-next: NEXT = -X github.com/dra-driver-numa/dra-driver-numa/driver.nextRelease=next
+upgrade-next: NEXT = -X github.com/dra-driver-numa/dra-driver-numa/driver/ledger.nextRelease=next
 upgrade-next:
 	rm -rf bin/next; mkdir -p bin/next
 	$(GO_BUILD) -o bin/next/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook

@@ -134,6 +134,11 @@ const NoCoreType = "none"
 // effect is NoSchedule. Its value is one of the words below.
 const TaintFault = DriverName + "/fault"
 
+// FaultTaint returns the taint of a device with this fault.
+func FaultTaint(fault string) resourceapi.DeviceTaint {
+	return resourceapi.DeviceTaint{Key: TaintFault, Value: fault, Effect: resourceapi.DeviceTaintEffectNoSchedule}
+}
+
 // Values of TaintFault.
 const (
 	FaultPartitionInvalid = "partition-invalid" // of a zone: the kernel does not honour a claim's partition there

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -41,9 +42,12 @@ type wanted interface {
 	configured(d *Driver, ofClass, config deviceclasses.RequestConfig) (wanted, error)
 	// plan returns what the share will hold. It chooses CPUs from free, and changes
 	// nothing.
-	plan(d *Driver, claimUID types.UID, wish wish, free cpuset.Set) (Kind, error)
+	plan(d *Driver, claimUID types.UID, wish wish, free cpuset.Set) (ledger.Kind, error)
+	// refreshed returns what a recorded share of the same allocation holds now: another
+	// kernel driver may be bound, for example.
+	refreshed(d *Driver, claimUID types.UID, wish wish, kind ledger.Kind) (ledger.Kind, error)
 	// fulfilledBy reports whether what a share holds matches this allocation.
-	fulfilledBy(kind Kind) bool
+	fulfilledBy(kind ledger.Kind) bool
 }
 
 func (w wish) shareUID() types.UID {
@@ -88,12 +92,12 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 func (d *Driver) Holds(claim *resourceapi.ResourceClaim) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	recorded, held := d.grants.find(claim.UID)
+	recorded, held := d.grants.Find(claim.UID)
 	if !held {
 		return false
 	}
 	wishes, err := d.wishes(claim)
-	return err == nil && recorded.fulfils(wishes)
+	return err == nil && fulfils(recorded, wishes)
 }
 
 // configure adds to the wish what the DeviceClass and the claim configure for its
@@ -119,8 +123,8 @@ func (d *Driver) wish(claim *resourceapi.ResourceClaim, result resourceapi.Devic
 	}
 	if address, isFunction, err := d.addressOf(claim.UID, result.Device); err != nil || isFunction {
 		want := functionWish{address: address}
-		if recorded, _ := d.grants.find(claim.UID); recorded.function(address) != nil {
-			want.bound = recorded.function(address).Driver
+		if recorded, _ := d.grants.Find(claim.UID); recorded.Function(address) != nil {
+			want.bound = recorded.Function(address).Driver
 		}
 		read.wanted = want
 		return read, err
@@ -191,7 +195,7 @@ func (d *Driver) zoneOf(claimUID types.UID, device string, cpus int) (zones.Zone
 	if published != nil {
 		return *published, nil
 	}
-	recorded, _ := d.grants.find(claimUID)
+	recorded, _ := d.grants.Find(claimUID)
 	for _, share := range recorded.Shares {
 		if share.Device == device {
 			return zones.Zone{Device: device, Nodes: slices.Collect(share.Mems().All())}, nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -75,12 +76,12 @@ func benchmarkPrepare(b *testing.B, name, dir string, load measure.Load) {
 	b.Run(name, func(b *testing.B) { // a set-up of its own: -bench selects one
 		disk := diskIn(b, dir)
 		driver := loaded(b, &disk, load)
-		before := disk.files()[CheckpointName]
+		before := disk.files()[ledger.CheckpointName]
 		wanted, pods := claim("a", result("r", "numa-0", measure.Claim)), []*corev1.Pod{podOf("init: main:a main:")}
 		if _, _, err := driver.Prepare(wanted, nil); err != nil {
 			b.Fatal(err)
 		}
-		after, spec := disk.files()[CheckpointName], disk.files()[specName("uid-a")]
+		after, spec := disk.files()[ledger.CheckpointName], disk.files()[specName("uid-a")]
 		b.Run("pair", func(b *testing.B) {
 			timed(b, driver.SyncTime, func() error {
 				if _, _, err := driver.Prepare(wanted, pods); err != nil {
@@ -94,15 +95,15 @@ func benchmarkPrepare(b *testing.B, name, dir string, load measure.Load) {
 		b.Run("files", func(b *testing.B) {
 			timed(b, func() time.Duration { return state.SyncTime() + specs.SyncTime() }, func() error {
 				return errors.Join(
-					state.Replace(CheckpointName, []byte(after), 0o600),
+					state.Replace(ledger.CheckpointName, []byte(after), 0o600),
 					specs.Replace(specName("uid-a"), []byte(spec), 0o644),
 					idle.specs.Remove(specName("uid-a")),
-					state.Replace(CheckpointName, []byte(before), 0o600),
+					state.Replace(ledger.CheckpointName, []byte(before), 0o600),
 				)
 			})
 		})
 		b.Run("replace", func(b *testing.B) {
-			timed(b, state.SyncTime, func() error { return state.Replace(CheckpointName, []byte(after), 0o600) })
+			timed(b, state.SyncTime, func() error { return state.Replace(ledger.CheckpointName, []byte(after), 0o600) })
 		})
 	})
 }
@@ -110,7 +111,7 @@ func benchmarkPrepare(b *testing.B, name, dir string, load measure.Load) {
 // BenchmarkPublish makes what a node publishes: unchanged is what the daemon does each
 // second, renewed is after a change.
 func BenchmarkPublish(b *testing.B) {
-	sound := func(types.UID, Share) string { return "" }
+	sound := func(types.UID, ledger.Share) string { return "" }
 	for _, load := range measure.Loads() {
 		b.Run(load.String(), func(b *testing.B) {
 			disk := diskIn(b, b.TempDir())

@@ -16,6 +16,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -52,7 +54,7 @@ func newOneCacheNode(t *testing.T) *cacheNode {
 
 func (n *cacheNode) config() Config {
 	config := testConfig()
-	config.Caches = &Caches{
+	config.Caches = &dividing.Config{
 		Pools: *object.Parse[deviceclasses.CachePools](n.t, n.pools),
 		Host:  resctrl.New(n.groups, numa.ResctrlView{AllTasks: true}),
 	}
@@ -131,7 +133,7 @@ func TestClaimGetsWaysForItsCPUs(t *testing.T) {
 	if got := n.group(2); got != "4-5: 3 1c@40" {
 		t.Errorf("group of the claim: %s", got)
 	}
-	want := CacheShare{L3: 1, Pool: "guaranteed", Group: 2, CPUs: "cpus", Ways: 3, BandwidthPercent: 40}
+	want := ledger.CacheShare{L3: 1, Pool: "guaranteed", Group: 2, CPUs: "cpus", Ways: 3, BandwidthPercent: 40}
 	if got := devices[1].Share.Cache(); got == nil || *got != want {
 		t.Errorf("share %+v, want %+v", got, want)
 	}
@@ -139,7 +141,7 @@ func TestClaimGetsWaysForItsCPUs(t *testing.T) {
 		t.Errorf("attributes %v", devices[1].Attributes)
 	}
 	files := n.files()
-	if !strings.Contains(files[specName("uid-a")], `DRA_NUMA_CACHES_CACHE=1`) || !strings.Contains(files[CheckpointName], `"cache":{"l3":1,`) {
+	if !strings.Contains(files[specName("uid-a")], `DRA_NUMA_CACHES_CACHE=1`) || !strings.Contains(files[ledger.CheckpointName], `"cache":{"l3":1,`) {
 		t.Errorf("files: %v", files)
 	}
 	mustPrepare(t, n.open(), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3", "bandwidthPercent=40")))
@@ -199,11 +201,11 @@ func TestWaysOfTwoCachesOfANUMANode(t *testing.T) {
 	}
 	config := n.config()
 	const why = "caches are not published: zone numa-0 has CPUs of 2 level-3 caches: want each zone in one level-3 cache; set zoneBy to l3"
-	if err := WhyNoCaches(&n.machine, config); err == nil || err.Error() != why {
+	if err := dividing.WhyNone(&n.machine, config.Dividing()); err == nil || err.Error() != why {
 		t.Errorf("error %v, want %s", err, why)
 	}
 	config.ZoneBy = deviceclasses.ZoneByL3
-	if err := WhyNoCaches(&n.machine, config); err != nil {
+	if err := dividing.WhyNone(&n.machine, config.Dividing()); err != nil {
 		t.Error(err)
 	}
 	driver := n.openWith(config)
@@ -449,7 +451,7 @@ func TestClaimOfANodeWithoutPools(t *testing.T) {
 	n := newCacheNode(t, tenWays)
 	wanted := claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=1"))
 	_, _, err := n.disk.open().Prepare(wanted, nil)
-	if err == nil || !strings.Contains(err.Error(), errNotDivided.Error()) {
+	if err == nil || !strings.Contains(err.Error(), "this node does not divide its caches") {
 		t.Errorf("error %v", err)
 	}
 	mustPrepare(t, n.open(), wanted)
@@ -526,7 +528,7 @@ func TestRebootAndRemountRebuildTheGroups(t *testing.T) {
 func TestPublishedCachesFollowTheKernel(t *testing.T) {
 	n := newCacheNode(t, tenWays)
 	driver := n.open()
-	none := func(types.UID, Share) string { return "" }
+	none := func(types.UID, ledger.Share) string { return "" }
 	names := func() (list []string) {
 		for _, device := range driver.Publish(none, cpuset.Set{}).Devices {
 			name := device.Name
@@ -739,8 +741,9 @@ func TestRandomClaimsNeverShareWays(t *testing.T) {
 		}
 		n.check(fmt.Sprint("step ", step))
 		n.checkJoined(driver, step)
-		for key, fault := range driver.caches.faults {
-			t.Fatalf("step %d: %v: %s", step, key, fault)
+		problems := make(map[string][]string)
+		if driver.dividing.Current().AddProblems(problems, driver.Grants()); len(problems) > 0 {
+			t.Fatalf("step %d: %v", step, problems)
 		}
 	}
 	for name := range holds {
@@ -773,7 +776,7 @@ func TestNodeWithoutItsGroupsIsTainted(t *testing.T) {
 		t.Errorf("news %q", report.News)
 	}
 	tainted := func() (devices int) {
-		for _, device := range driver.Publish(func(types.UID, Share) string { return "" }, cpuset.Set{}).Devices {
+		for _, device := range driver.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{}).Devices {
 			devices += len(device.Taints)
 		}
 		return devices

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
@@ -20,7 +20,7 @@ type cacheWish struct {
 	result resourceapi.DeviceRequestAllocationResult
 	asked  map[resourceapi.QualifiedName]resource.Quantity // that the request of the claim names
 	class  string                                          // of the request
-	known  *CacheShare                                     // what is on record for the request; nil for nothing
+	known  *ledger.CacheShare                              // what is on record for the request; nil for nothing
 
 	ask    caches.Ask
 	unit   resourceapi.QualifiedName // of ask.Bandwidth
@@ -31,7 +31,7 @@ type cacheWish struct {
 // cacheWish reads the allocation of a device of a cache.
 func (d *Driver) cacheWish(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) cacheWish {
 	w := cacheWish{result: result, class: classOf(claim, result.Request), asked: askedOf(claim, result.Request)}
-	recorded, _ := d.grants.find(claim.UID)
+	recorded, _ := d.grants.Find(claim.UID)
 	for _, share := range recorded.Shares {
 		if share.Request == result.Request && share.Device == result.Device {
 			w.known = share.Cache()
@@ -59,7 +59,7 @@ func (w cacheWish) configured(d *Driver, _, config deviceclasses.RequestConfig) 
 	if err := w.config.CheckRequest(w.class, w.asked); err != nil && w.known == nil {
 		return w, err
 	}
-	node, err := d.caches.get()
+	node, err := d.dividing.Current().Get()
 	if err == nil {
 		w.ask, err = node.Ask(w.result, w.config)
 		if node.Bandwidth != nil {
@@ -67,23 +67,24 @@ func (w cacheWish) configured(d *Driver, _, config deviceclasses.RequestConfig) 
 		}
 	}
 	if err != nil && w.known != nil {
-		w.ask = caches.Ask{Device: w.result.Device, Cache: w.known.L3, Pool: w.known.Pool, MinWays: w.known.Ways, MaxWays: w.known.maxWays()}
+		w.ask = caches.Ask{Device: w.result.Device, Cache: w.known.L3, Pool: w.known.Pool, MinWays: w.known.Ways, MaxWays: w.known.Most()}
 		err = nil
 	}
 	return w, err
 }
 
-// maxWays returns the largest number of ways that the claim gets.
-func (c *CacheShare) maxWays() int { return max(c.Ways, c.MaxWays) }
+func (w cacheWish) refreshed(_ *Driver, _ types.UID, _ wish, kind ledger.Kind) (ledger.Kind, error) {
+	return kind, nil
+}
 
-func (w cacheWish) fulfilledBy(kind Kind) bool {
-	share, same := kind.(*CacheShare)
+func (w cacheWish) fulfilledBy(kind ledger.Kind) bool {
+	share, same := kind.(*ledger.CacheShare)
 	return same && share.L3 == w.ask.Cache && share.Pool == w.ask.Pool && share.Ways == w.ask.MinWays
 }
 
 // plan leaves the group open: chooseGroups chooses it.
-func (w cacheWish) plan(*Driver, types.UID, wish, cpuset.Set) (Kind, error) {
-	share := &CacheShare{L3: w.ask.Cache, Pool: w.ask.Pool, CPUs: w.cpus, Ways: w.ask.MinWays}
+func (w cacheWish) plan(*Driver, types.UID, wish, cpuset.Set) (ledger.Kind, error) {
+	share := &ledger.CacheShare{L3: w.ask.Cache, Pool: w.ask.Pool, CPUs: w.cpus, Ways: w.ask.MinWays}
 	if w.ask.Pool == ways.BestEffort {
 		share.MaxWays = w.ask.MaxWays
 	}
@@ -98,7 +99,7 @@ func (w cacheWish) plan(*Driver, types.UID, wish, cpuset.Set) (Kind, error) {
 
 // rounded returns the amounts that the request names and that the share does not have: the
 // scheduler and the kernel round them up. A limit of all of the bandwidth is none.
-func (w cacheWish) rounded(share *CacheShare) (asked deviceclasses.CacheAmounts) {
+func (w cacheWish) rounded(share *ledger.CacheShare) (asked deviceclasses.CacheAmounts) {
 	differs := func(name resourceapi.QualifiedName, given, most int) int {
 		amount, named := w.asked[name]
 		if value := int(amount.Value()); named && value != given && (given != 0 || value < most) {
@@ -153,7 +154,7 @@ func (d *Driver) pairCaches(wishes []wish) error {
 // checkPair refuses CPUs that the ways cannot be for: those of each result of the request
 // have to be CPUs of the cache.
 func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
-	node, err := d.caches.get()
+	node, err := d.dividing.Current().Get()
 	if err != nil {
 		return err
 	}
@@ -179,7 +180,7 @@ func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
 }
 
 // chooseGroups gives each part of a cache of a new grant its group.
-func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
+func (d *Driver) chooseGroups(grant *ledger.Grant, wishes []wish) error {
 	var own, held []caches.Use
 	for _, other := range d.grants {
 		if other.UID != grant.UID {
@@ -191,29 +192,26 @@ func (d *Driver) chooseGroups(grant *Grant, wishes []wish) error {
 		if share == nil {
 			continue
 		}
-		node, err := d.caches.get()
+		node, err := d.dividing.Current().Get()
 		if err != nil {
 			return err
 		}
-		want, joined := wishes[i].wanted.(cacheWish), grant.joins(share)
+		want, joined := wishes[i].wanted.(cacheWish), grant.Joins(share)
 		if share.Group, err = node.GroupFor(want.ask, joined, own, held); err != nil {
 			return fmt.Errorf("request %s: %w", wishes[i].request, err)
 		}
 		own = append(own, caches.Use{Key: caches.Key{Cache: want.ask.Cache, Group: share.Group}, Joined: joined})
-		share.Before = d.countedBytes(share)
+		share.Before = d.dividing.CountedBytes(share)
 	}
 	return nil
 }
 
 // appendUses appends the groups that a grant has.
-func appendUses(list []caches.Use, grant *Grant) []caches.Use {
+func appendUses(list []caches.Use, grant *ledger.Grant) []caches.Use {
 	for _, share := range grant.Shares {
 		if cache := share.Cache(); cache != nil {
-			list = append(list, caches.Use{Key: caches.Key{Cache: cache.L3, Group: cache.Group}, Joined: grant.joins(cache)})
+			list = append(list, caches.Use{Key: caches.Key{Cache: cache.L3, Group: cache.Group}, Joined: grant.Joins(cache)})
 		}
 	}
 	return list
 }
-
-// errNotDivided says that the NodeConfig has no pools.
-var errNotDivided = errors.New("this node does not divide its caches: its NodeConfig has no pools of caches")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
@@ -14,7 +15,7 @@ import (
 var ErrNotEnough = pick.ErrNotEnough
 
 // choose sets the CPUs of a share. It takes them from the free ones.
-func (d *Driver) choose(share *ZoneShare, wish zoneWish, free cpuset.Set) error {
+func (d *Driver) choose(share *ledger.ZoneShare, wish zoneWish, free cpuset.Set) error {
 	if wish.cpus == 0 {
 		return nil
 	}

@@ -72,7 +72,7 @@ func TestRequiredL3ThatIsTakenIsRefusedUntilItIsFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPrepare(t, driver, wanted)
-	if got := grantOf(driver, "uid-a").cpus().String(); got != "8-15,136-143" {
+	if got := grantOf(driver, "uid-a").CPUs().String(); got != "8-15,136-143" {
 		t.Errorf("cpus %s, want the second L3", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
@@ -113,9 +114,9 @@ func TestPreparedAgainAClaimKeepsItsConfiguration(t *testing.T) {
 	first := configured(claim("a", result("r", "numa-1", 2), counted(result("m", "numa-2", 0))), config, fromClaim(`"mixed": true, "memoryPolicy": "bind"`, "m"))
 	mustPrepare(t, driver, first)
 	files := disk.files()
-	golden.Contains(t, files[CheckpointName], `"partition":"isolated"`, `"memoryPolicy":"interleave"`, `"memoryPolicy":"bind"`)
-	if strings.Contains(files[CheckpointName], "mixed") {
-		t.Errorf("checkpoint %s: memory is mixed", files[CheckpointName])
+	golden.Contains(t, files[ledger.CheckpointName], `"partition":"isolated"`, `"memoryPolicy":"interleave"`, `"memoryPolicy":"bind"`)
+	if strings.Contains(files[ledger.CheckpointName], "mixed") {
+		t.Errorf("checkpoint %s: memory is mixed", files[ledger.CheckpointName])
 	}
 	driver = disk.open()
 	mustPrepare(t, driver, first)

@@ -7,6 +7,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // Containers says which claims and pods have running containers, at one moment. Nothing of it
@@ -23,7 +25,7 @@ type Containers struct {
 }
 
 // use says how containers use what a grant holds; "" if none does.
-func (c *Containers) use(g Grant) string {
+func (c *Containers) use(g ledger.Grant) string {
 	if cgroup := c.Recorded[g.UID]; cgroup != "" {
 		return "containers in cgroup " + cgroup + " use it"
 	}
@@ -45,16 +47,16 @@ func (e *InUseError) Error() string { return e.why }
 
 // usedBy says how containers use what a grant holds; "" if none does. An error of reading is
 // a use: what is not known to have ended may run.
-func (d *Driver) usedBy(grant Grant) string { return d.asking()(grant) }
+func (d *Driver) usedBy(grant ledger.Grant) string { return d.asking()(grant) }
 
 // asking returns usedBy for several grants: it looks at the host once, when it is first
 // asked.
-func (d *Driver) asking() func(Grant) string {
+func (d *Driver) asking() func(ledger.Grant) string {
 	if d.config.Containers == nil {
-		return func(Grant) string { return "" }
+		return func(ledger.Grant) string { return "" }
 	}
 	look := sync.OnceValues(d.config.Containers)
-	return func(grant Grant) string {
+	return func(grant ledger.Grant) string {
 		seen, err := look()
 		if err != nil {
 			return fmt.Sprintf("it is unknown whether its containers run: %s", err)
@@ -74,7 +76,7 @@ func (d *Driver) podsOf(claim *resourceapi.ResourceClaim, recorded []types.UID) 
 	}
 	usedBy := d.asking()
 	for _, pod := range recorded {
-		if !slices.Contains(pods, pod) && usedBy(Grant{Pods: []types.UID{pod}}) != "" {
+		if !slices.Contains(pods, pod) && usedBy(ledger.Grant{Pods: []types.UID{pod}}) != "" {
 			pods = append(pods, pod)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -57,7 +58,7 @@ func TestGrantOfRunningContainersIsNotReleased(t *testing.T) {
 			if err := driver.Abandon("uid-a"); err != nil {
 				t.Fatal(err)
 			}
-			for _, lose := range []string{"", CheckpointName} { // the second time, the CDI spec says it
+			for _, lose := range []string{"", ledger.CheckpointName} { // the second time, the CDI spec says it
 				if lose != "" {
 					disk.remove(lose)
 				}
@@ -96,7 +97,7 @@ func TestUnpreparedGrantIsTakenUpAgain(t *testing.T) {
 	before := grantOf(driver, "uid-a")
 	mustPrepare(t, driver, reserved(wanted, "pod-2"))
 	after := grantOf(driver, "uid-a")
-	if after.Unprepared || after.cpus() != before.cpus() || len(after.Pods) != 2 {
+	if after.Unprepared || after.CPUs() != before.CPUs() || len(after.Pods) != 2 {
 		t.Errorf("grant %+v, want that of %+v for both pods", after, before)
 	}
 	running.Pods["pod-1"] = false
@@ -111,7 +112,7 @@ func TestUnpreparedGrantIsTakenUpAgain(t *testing.T) {
 	if _, _, err := driver.Prepare(anew, nil); err == nil || !strings.Contains(err.Error(), "allocated again") || !strings.Contains(err.Error(), "pod-2") {
 		t.Errorf("allocated anew: error %v, want one about pod-2", err)
 	}
-	if got := grantOf(driver, "uid-a"); got.cpus() != before.cpus() {
+	if got := grantOf(driver, "uid-a"); got.CPUs() != before.CPUs() {
 		t.Errorf("grant %s, want %s", got, before)
 	}
 	running.Pods["pod-2"] = false
@@ -155,7 +156,7 @@ func TestPodsOfAnotherBootHaveEnded(t *testing.T) {
 	if err := driver.Abandon("uid-a"); err != nil {
 		t.Fatal(err)
 	}
-	ofOldBoot := disk.files()[CheckpointName]
+	ofOldBoot := disk.files()[ledger.CheckpointName]
 	config := watched(running)
 	config.BootID = "boot-2"
 	if driver = disk.openWith(config); len(driver.Grants()) > 0 {
@@ -163,7 +164,7 @@ func TestPodsOfAnotherBootHaveEnded(t *testing.T) {
 	}
 	// The CDI specs are of this boot, and the checkpoint is an old one that was put back.
 	mustPrepare(t, driver, reserved(claim("b", result("r", "numa-0", 2)), "pod-1"))
-	disk.write(CheckpointName, ofOldBoot)
+	disk.write(ledger.CheckpointName, ofOldBoot)
 	if driver = disk.openWith(config); len(grantOf(driver, "uid-b").Pods) != 1 {
 		t.Errorf("grant %+v, want that its pod is known", grantOf(driver, "uid-b"))
 	}
@@ -183,7 +184,7 @@ func TestErrorsAndTaintsNameWhoStillUsesIt(t *testing.T) {
 	if !errors.Is(err, ErrNotEnough) || !strings.Contains(err.Error(), "are held by claim default/a until its containers have ended: the claim was unprepared") {
 		t.Errorf("error %v, want one about claim a", err)
 	}
-	for _, device := range driver.Publish(func(types.UID, Share) string { return "" }, cpuset.Set{}).Devices {
+	for _, device := range driver.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{}).Devices {
 		if device.Name == drive.Device && (len(device.Taints) != 1 || device.Taints[0].Value != deviceclasses.FaultInUse) {
 			t.Errorf("taints %v, want %s", device.Taints, deviceclasses.FaultInUse)
 		}

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -251,7 +253,7 @@ func assertFiles(t testing.TB, got, want map[string]string) {
 
 func assertDisjoint(t *testing.T, driver *Driver) {
 	t.Helper()
-	if err := (Checkpoint{Version: checkpointVersion, Grants: driver.grants.grants()}).Validate(); err != nil {
+	if _, err := driver.grants.Text(nil, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -261,21 +263,22 @@ func assertDisjoint(t *testing.T, driver *Driver) {
 // what readers see with what the driver has.
 func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	t.Helper()
-	if shown := driver.shown.Load(); !slices.EqualFunc(shown.grants.grants(), driver.grants.grants(), Grant.equal) {
+	if shown := driver.shown.Load(); !slices.EqualFunc(shown.grants.Grants(), driver.grants.Grants(), ledger.Grant.Equal) {
 		t.Errorf("shown are grants %v of %v", shown.grants, driver.grants)
 	}
-	recorded := encodeCheckpoint(Checkpoint{
-		Version: checkpointVersion, BootID: driver.config.BootID, Grants: driver.grants.grants(),
-	})
-	want := map[string]string{CheckpointName: string(recorded), FirstName: string(encodeFirst(driver.first))}
+	recorded, err := driver.grants.Text(nil, driver.config.BootID)
+	if err != nil {
+		t.Error(err)
+	}
+	want := map[string]string{ledger.CheckpointName: string(recorded), tuning.FirstName: string(driver.tuning.FirstText())}
 	var taken cpuset.Set
-	for _, grant := range driver.grants.grants() {
-		spec, err := driver.spec(listed(grant))
+	for _, grant := range driver.grants.Grants() {
+		spec, err := driver.spec(ledger.NewListed(grant))
 		if err != nil {
 			t.Fatal(err)
 		}
 		want[specName(grant.UID)] = string(spec)
-		taken = taken.Union(grant.cpus())
+		taken = taken.Union(grant.CPUs())
 	}
 	assertFiles(t, disk.files(), want)
 	for _, held := range driver.blocked {

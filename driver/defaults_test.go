@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -75,7 +75,7 @@ func TestCPUsHaveTheDefaultUntilItIsTakenOutOfTheConfiguration(t *testing.T) {
 	driver = n.start(deviceclasses.PerformanceSettings{}, false)
 	n.expect(before)
 	assertConsistent(t, n.disk, driver)
-	if text := n.files()[FirstName]; strings.Contains(text, `"defaults"`) {
+	if text := n.files()[tuning.FirstName]; strings.Contains(text, `"defaults"`) {
 		t.Errorf("first values %s still has defaults", text)
 	}
 }
@@ -182,24 +182,8 @@ func TestADefaultThatTheNodeDoesNotHave(t *testing.T) {
 	n.start(slow(), false)
 	config = n.config()
 	config.Tuning = nil
-	if err := n.openWith(config).RepairPerformance(false); err == nil || !strings.Contains(err.Error(), errNotTuned.Error()) {
+	if err := n.openWith(config).RepairPerformance(false); err == nil || !strings.Contains(err.Error(), "this node changes no frequencies, idle states and interrupts any more") {
 		t.Errorf("error %v", err)
-	}
-}
-
-// CPUs that share a policy or a core with others have no default.
-func TestOnlyWholePoliciesAndCoresHaveADefault(t *testing.T) {
-	cores := []numa.Core{{CPUs: cpuset.New(0, 4)}, {CPUs: cpuset.New(1, 5)}, {CPUs: cpuset.New(2, 6)}, {CPUs: cpuset.New(3, 7)}}
-	policies := []numa.FrequencyPolicy{{CPUs: cpuset.New(0, 1)}, {CPUs: cpuset.New(2)}, {CPUs: cpuset.New(6)}}
-	for free, want := range map[cpuset.Set]cpuset.Set{
-		cpuset.New(0, 1, 2, 3, 4, 5, 6, 7): cpuset.New(0, 1, 2, 3, 4, 5, 6, 7),
-		cpuset.New(1, 2, 3, 4, 5, 6, 7):    cpuset.New(2, 3, 6, 7), // 0 takes 4 with it, and 1, and 1 takes 5
-		cpuset.New(0, 1, 2, 3, 4, 5, 7):    cpuset.New(0, 1, 3, 4, 5, 7),
-		{}:                                 {},
-	} {
-		if got := whole(free, cores, policies); got != want {
-			t.Errorf("of %s are %s whole, want %s", free, got, want)
-		}
 	}
 }
 

@@ -5,24 +5,33 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
-	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // zones returns the settings for the zones of the node, which lie in these caches.
-func (c Config) zones(caches *cacheState) zones.Settings {
+func (c Config) zones(caches *dividing.Caches) zones.Settings {
 	settings := zones.Settings{
 		ZoneBy: c.ZoneBy, Exclusivity: string(c.Exclusivity), Reserved: c.Reserved,
 		ReservedMemory: c.ReservedMemory, NodeAllocatable: c.NodeAllocatable,
 	}
-	if caches.node != nil {
-		settings.L3 = caches.node.Zones
-	}
+	settings.L3 = caches.Zones()
 	return settings
+}
+
+// Dividing returns the settings for the caches of the node; nil if it divides none.
+func (c Config) Dividing() *dividing.Config {
+	if c.Caches == nil {
+		return nil
+	}
+	settings := *c.Caches
+	settings.ZoneBy, settings.Reserved = c.ZoneBy, c.Reserved
+	return &settings
 }
 
 // counting returns the config with NodeAllocatable set.
@@ -35,44 +44,31 @@ func (c Config) counting(allocatable bool) Config {
 // scheduler should try the devices. Zones come first, tainted if they have a fault.
 // Then come the selected PCI functions and the caches.
 func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourceapi.Device {
-	return devices(&machine, config, cachesOf(&machine, config, nil), nil, cpuset.Set{}, faults)
-}
-
-// CacheNotes says what such a node does not publish of its caches, and why. It returns
-// nothing without Config.Caches.
-func CacheNotes(machine numa.Machine, config Config) []string {
-	if config.Caches == nil {
-		return nil
-	}
-	state := cachesOf(&machine, config, nil)
-	if state.node == nil {
-		return []string{state.why.Error()}
-	}
-	return state.warnings
+	return devices(&machine, config, dividing.CachesOf(&machine, config.Dividing(), nil), nil, cpuset.Set{}, faults)
 }
 
 // devices returns what a node with these stray shares and blocked CPUs publishes. Both
 // are subtracted from the zones. PCI functions that are gone come last, with a taint.
-func devices(machine *numa.Machine, config Config, caches *cacheState, strays []Share, blocked cpuset.Set, faults zones.Faults) []resourceapi.Device {
+func devices(machine *numa.Machine, config Config, caches *dividing.Caches, strays []ledger.Share, blocked cpuset.Set, faults zones.Faults) []resourceapi.Device {
 	held := []zones.Held{{CPUs: blocked}}
 	var gone []resourceapi.Device
 	for i := range strays {
-		withheld, devices := strays[i].Kind.withheld(strays[i].Device)
+		withheld, devices := strays[i].Kind.Withheld(strays[i].Device)
 		held, gone = append(held, withheld...), append(gone, devices...)
 	}
 	pci := attached.Devices(*machine, config.Attached)
-	all := slices.Concat(zones.Devices(machine, config.zones(caches), held, faults, pci), pci, caches.published(), gone)
+	all := slices.Concat(zones.Devices(machine, config.zones(caches), held, faults, pci), pci, caches.Published(), gone)
 	return withNUMANodeKeys(all, config.NUMANodeKeys)
 }
 
 // strays returns the shares whose device is not published as it was when the claim was
 // allocated. Some hold part of a zone under another name, so the scheduler does not
 // count them in that zone. Others hold a PCI function that the machine no longer has.
-func strays(machine *numa.Machine, config Config, grants []Grant) (strays []Share) {
+func strays(machine *numa.Machine, config Config, grants []ledger.Grant) (strays []ledger.Share) {
 	published := zones.Of(machine, config.ZoneBy)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
-			if share.Kind.stray(share.Device, machine, published) {
+			if share.Kind.Stray(share.Device, machine, published) {
 				strays = append(strays, share)
 			}
 		}
@@ -99,12 +95,4 @@ func Resources(nodeName string, devices []resourceapi.Device) resourceslice.Driv
 		pool.Slices = []resourceslice.Slice{{}}
 	}
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{nodeName: pool}}
-}
-
-func intAttribute(value int) resourceapi.DeviceAttribute {
-	return resourceapi.DeviceAttribute{IntValue: ptr.To(int64(value))}
-}
-
-func stringAttribute(value string) resourceapi.DeviceAttribute {
-	return resourceapi.DeviceAttribute{StringValue: &value}
 }

@@ -3,10 +3,10 @@
 // unprepares claims. It uses no socket and no API server.
 //
 // It is larger than other packages because one lock and one checkpoint cover all of it:
-// what a share holds, and how that is planned, recorded, applied and recovered. Code
-// that needs neither is in the packages below it: what is published (zones, attached,
-// caches), what changes the host (binding, resctrl, cpufreq, interrupts), and the document
-// nodestate.
+// how a share is planned, recorded, applied and recovered. Code that needs neither is in
+// the packages below it: what claims hold, as data (ledger), what is published (zones,
+// attached, caches), what changes the host (binding, dividing with resctrl, tuning with
+// cpufreq, interrupts and uncore), and the document nodestate.
 package driver
 
 import (
@@ -25,7 +25,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -53,8 +55,8 @@ type Config struct {
 	CPUDrivers      []string                    // names of other drivers that give out CPUs, whatever their devices say
 	MemoryDrivers   []string                    // and that give out memory
 	NUMANodeKeys    []resourceapi.QualifiedName // as in a NodeConfig; nil means the default
-	Caches          *Caches                     // how level-3 caches are divided; nil if they are not
-	Tuning          *Tuning                     // how CPUs are made fast and quiet for claims; nil if they are not
+	Caches          *dividing.Config            // how level-3 caches are divided; nil if they are not
+	Tuning          *tuning.Config              // how CPUs are made fast and quiet for claims; nil if they are not
 	StaticSpecs     fs.FS                       // /etc/cdi, the static CDI specs of other programs; nil for none
 
 	// Hugepages reads what is free on the NUMA nodes. If it is nil, new claims are not
@@ -100,30 +102,21 @@ type Driver struct {
 	picker      *pick.Picker                  // of machine
 	grantable   cpuset.Set                    // CPUs of machine that a claim may ever get
 	devices     map[string]resourceapi.Device // of machine, by name
-	grants      grantList
-	ready       bool                     // Recover has succeeded
-	loaded      onRecord                 // what Open read; empty after Recover
-	orphans     map[types.UID]string     // by UID of a grant that cannot be released yet: why no claim needs it
-	lastPrepare map[types.UID]uint64     // by UID of a claim: which Prepare was its last one, of all since Open
-	prepares    uint64                   // how many there were
-	blocked     []Held                   // CPUs that partitions hold and no grant has
-	downgraded  cpuset.Set               // as in view
-	caches      *cacheState              // never nil
-	groups      numa.ResctrlState        // of resctrl, as last seen; only settleWays changes it
-	shareable   map[string]numa.Schemata // groups that the kernel has refused to make exclusive, and with what
-	monitors    monitors                 // as last seen
-	first       First                    // what the node had first
-	due         []interrupts.Write       // that had no room when the last claim ended; lost with the process
-	uncoreDue   bool                     // dies may have come online since the last look
-	settled     lookedAt                 // when settleDefaults last succeeded
-	seen        []int                    // numbers of interrupts at the last look
-	online      cpuset.Set               // CPUs that came online since the last look, and may have lost what claims want
-	othersSeen  string                   // CDI specs of other programs, as rereadFunctions last saw them
-	undone      undone                   // of the NodeConfig, as last seen
-	text        []byte                   // the last checkpoint; the next one reuses its memory
+	grants      ledger.List
+	ready       bool                 // Recover has succeeded
+	loaded      ledger.Record        // what Open read; empty after Recover
+	orphans     map[types.UID]string // by UID of a grant that cannot be released yet: why no claim needs it
+	lastPrepare map[types.UID]uint64 // by UID of a claim: which Prepare was its last one, of all since Open
+	prepares    uint64               // how many there were
+	blocked     []Held               // CPUs that partitions hold and no grant has
+	downgraded  cpuset.Set           // as in view
+	dividing    *dividing.State      // never nil
+	tuning      *tuning.State        // never nil
+	othersSeen  string               // CDI specs of other programs, as rereadFunctions last saw them
+	undone      undone               // of the NodeConfig, as last seen
+	text        []byte               // the last checkpoint; the next one reuses its memory
 
-	firstUnknown error              // see FirstUnknown
-	releasing    map[types.UID]bool // by UID of a claim: its last Unprepare has not succeeded
+	releasing map[types.UID]bool // by UID of a claim: its last Unprepare has not succeeded
 
 	allocatable bool // Config.NodeAllocatable, as it was set last
 
@@ -146,18 +139,17 @@ var ErrNotRecovered = errors.New("the grants of this node are not recovered yet"
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
 	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), releasing: make(map[types.UID]bool), allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
 	d.replace = func(name string, text []byte) error { return d.files.Replace(name, text, 0o600) }
+	d.dividing = dividing.New(config.Dividing())
+	d.tuning = tuning.New(config.Tuning, config.Machine, func(text []byte) error { return d.replace(tuning.FirstName, text) })
 	d.use(machine)
 	var err error
-	if d.loaded, err = loadRecord(state, d.specs, config.BootID); err != nil {
+	if d.loaded, err = ledger.Load(state, d.specs, config.BootID); err != nil {
 		return nil, err
 	}
-	for _, entry := range d.loaded.entries {
-		d.grants = d.grants.with(entry.Grant)
+	for _, entry := range d.loaded.Entries {
+		d.grants = d.grants.With(entry.Grant)
 	}
-	if d.first, d.firstUnknown = loadFirst(state, config.BootID, d.loaded); d.firstUnknown != nil {
-		d.firstUnknown = inOneLine{errors.Join(d.firstUnknown, d.assumeFirst())}
-	}
-	d.uncoreDue = len(d.first.Uncore) > 0 || len(uncoreDemands(d.grants.grants())) > 0
+	d.tuning.Load(state, config.BootID, d.loaded, d.grants.Grants())
 	d.show()
 	return d, nil
 }
@@ -165,7 +157,7 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 // FirstUnknown says why it is not known what the node had before claims and the default of
 // the NodeConfig changed it in this boot; nil if it is known. The Driver then takes what the
 // kernel began with.
-func (d *Driver) FirstUnknown() error { return d.firstUnknown }
+func (d *Driver) FirstUnknown() error { return d.tuning.Unknown() }
 
 // Prepare gives the claim its CPUs and PCI functions, or finds those that it already
 // has. It writes the CDI spec that pins the claim's containers and gives them device
@@ -179,22 +171,22 @@ func (d *Driver) FirstUnknown() error { return d.firstUnknown }
 // If the kernel needs long to bind a driver that the claim wants, the error wraps a
 // [BusyError]. The caller waits for it without the lock, so other claims do not wait, and
 // calls Prepare again: it goes on from what is on record.
-func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (Grant, []PreparedDevice, error) {
+func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (ledger.Grant, []PreparedDevice, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ready {
-		return Grant{}, nil, ErrNotRecovered
+		return ledger.Grant{}, nil, ErrNotRecovered
 	}
 	wishes, err := d.wishes(claim)
 	if err != nil {
-		return Grant{}, nil, err
+		return ledger.Grant{}, nil, err
 	}
 	if err := d.checkPolicies(claim.UID, wishes); err != nil {
-		return Grant{}, nil, err
+		return ledger.Grant{}, nil, err
 	}
-	if recorded, held := d.grants.find(claim.UID); held && !recorded.fulfils(wishes) {
+	if recorded, held := d.grants.Find(claim.UID); held && !fulfils(recorded, wishes) {
 		if why := d.usedBy(recorded); why != "" {
-			return Grant{}, nil, fmt.Errorf("the claim was allocated again, and what it had before is not free: %w", &InUseError{why})
+			return ledger.Grant{}, nil, fmt.Errorf("the claim was allocated again, and what it had before is not free: %w", &InUseError{why})
 		}
 	}
 	delete(d.orphans, claim.UID) // the claim needs its grant again
@@ -203,26 +195,26 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	d.lastPrepare[claim.UID] = d.prepares
 	if slices.ContainsFunc(wishes, func(w wish) bool { _, is := w.wanted.(functionWish); return is }) {
 		if _, err := d.rereadFunctions(claim.UID); err != nil { // before a device is given that another spec has
-			return Grant{}, nil, err
+			return ledger.Grant{}, nil, err
 		}
 	}
 	if err := perform(d.untuneSteps(claim, wishes)); err != nil {
-		return Grant{}, nil, err
+		return ledger.Grant{}, nil, err
 	}
 	next, err := d.plan(claim, pods, wishes)
 	if err != nil {
-		return Grant{}, nil, err
+		return ledger.Grant{}, nil, err
 	}
 	if steps := d.applySteps(next.Grant); len(steps) > 0 {
 		if err := perform(steps); err != nil {
-			return Grant{}, nil, err
+			return ledger.Grant{}, nil, err
 		}
 		if next, err = d.plan(claim, pods, wishes); err != nil { // again, because the changed host may have changed the shares
-			return Grant{}, nil, err
+			return ledger.Grant{}, nil, err
 		}
 	}
 	if err := perform(d.prepareSteps(next)); err != nil {
-		return Grant{}, nil, err
+		return ledger.Grant{}, nil, err
 	}
 	return next.Grant, d.prepared(next.Grant, wishes), nil
 }
@@ -242,18 +234,18 @@ func (d *Driver) recordSteps(next change) []step {
 	grants, changed := d.grants, false
 	for i, grant := range next.grants {
 		write := d.specs.Ensure
-		if recorded, held := d.grants.find(grant.UID); !held || !recorded.equal(grant.Grant) {
-			grants, changed = grants.withListed(grant), true
+		if recorded, held := d.grants.Find(grant.UID); !held || !recorded.Equal(grant.Grant) {
+			grants, changed = grants.WithListed(grant), true
 			write = d.specs.Write // the spec file is missing or outdated
 		}
-		specs = append(specs, step{"write CDI spec of claim " + grant.name(), func() error {
+		specs = append(specs, step{"write CDI spec of claim " + grant.FullName(), func() error {
 			return write(string(grant.UID), next.specs[i])
 		}})
 	}
 	if !changed {
 		return specs
 	}
-	return append([]step{d.recordStep("record claim "+next.name(), grants)}, specs...)
+	return append([]step{d.recordStep("record claim "+next.FullName(), grants)}, specs...)
 }
 
 // Unprepare takes back what Prepare gave. It may be repeated, and called for a
@@ -267,7 +259,7 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 	if !d.ready {
 		return ErrNotRecovered
 	}
-	grant, held := d.grants.find(claimUID)
+	grant, held := d.grants.Find(claimUID)
 	if held {
 		if why := d.usedBy(grant); why != "" {
 			return &InUseError{why}
@@ -279,18 +271,16 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 	}
 	delete(d.releasing, claimUID)
 	delete(d.lastPrepare, claimUID)
-	d.removeMonitor(claimUID)
-	if len(cachesIn(grant)) > 0 {
-		d.takeWays(grant)
-	}
+	d.dividing.Uncount(claimUID)
+	d.dividing.Take(grant, d.grants)
 	return nil
 }
 
 func (d *Driver) unprepareSteps(claimUID types.UID) []step {
 	steps := []step{d.removeSpecStep(claimUID)}
-	if grant, held := d.grants.find(claimUID); held {
-		steps = append(steps, d.undoSteps(grant, d.grants.without(claimUID).grants())...)
-		steps = append(steps, d.recordStep("record release of claim "+string(claimUID), d.grants.without(claimUID)))
+	if grant, held := d.grants.Find(claimUID); held {
+		steps = append(steps, d.undoSteps(grant, d.grants.Without(claimUID).Grants())...)
+		steps = append(steps, d.recordStep("record release of claim "+string(claimUID), d.grants.Without(claimUID)))
 	}
 	return steps
 }
@@ -301,13 +291,13 @@ func (d *Driver) removeSpecStep(claimUID types.UID) step {
 	}}
 }
 
-func (d *Driver) recordStep(name string, next grantList) step {
+func (d *Driver) recordStep(name string, next ledger.List) step {
 	return step{name, func() error {
-		text, err := d.recordText(next)
+		text, err := d.grantsText(next)
 		if err != nil {
 			return err
 		}
-		if err := d.replace(CheckpointName, text); err != nil {
+		if err := d.replace(ledger.CheckpointName, text); err != nil {
 			return err
 		}
 		d.grants = next
@@ -316,22 +306,12 @@ func (d *Driver) recordStep(name string, next grantList) step {
 	}}
 }
 
-// recordText returns the checkpoint with these grants. The text is valid until the next
+// grantsText returns the checkpoint with these grants. The text is valid until the next
 // call.
-func (d *Driver) recordText(grants grantList) ([]byte, error) {
-	var all held
-	for _, grant := range grants {
-		if err := all.add(&grant.Grant, grant.words); err != nil {
-			return nil, err
-		}
+func (d *Driver) grantsText(grants ledger.List) ([]byte, error) {
+	text, err := grants.Text(d.text[:0], d.config.BootID)
+	if err == nil {
+		d.text = text
 	}
-	next := newCheckpoint(d.config.BootID)
-	d.text = appendCheckpoint(d.text[:0], &next, func(yield func(string) bool) {
-		for _, grant := range grants {
-			if !yield(grant.text) {
-				return
-			}
-		}
-	})
-	return d.text, nil
+	return text, err
 }

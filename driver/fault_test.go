@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -29,8 +31,8 @@ var operations = map[string]func(disk, *Driver) (*Driver, error){
 	},
 	"unprepare": func(_ disk, d *Driver) (*Driver, error) { return d, d.Unprepare("uid-a") },
 	"recover from specs": func(disk disk, _ *Driver) (*Driver, error) {
-		if _, err := disk.state.Lstat(CheckpointName); err == nil {
-			disk.remove(CheckpointName)
+		if _, err := disk.state.Lstat(ledger.CheckpointName); err == nil {
+			disk.remove(ledger.CheckpointName)
 		}
 		return disk.tryOpen(testConfig())
 	},
@@ -68,14 +70,14 @@ func faultDisk(t *testing.T) (disk, *Driver) {
 }
 
 // assertNothingLost checks what a start finds after an operation that may have failed.
-func assertNothingLost(t *testing.T, disk disk, want Grant) {
+func assertNothingLost(t *testing.T, disk disk, want ledger.Grant) {
 	t.Helper()
 	next, err := disk.tryRead(testConfig())
 	if err != nil {
 		t.Errorf("read after the error: %v", err)
 		return
 	}
-	if got := grantOf(next, want.UID); !got.equal(want) {
+	if got := grantOf(next, want.UID); !got.Equal(want) {
 		t.Errorf("after the error %s is on record, want %s", got, want)
 	}
 	for name := range disk.files() {
@@ -92,7 +94,7 @@ func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
 	failed := map[string]bool{}
 	for operation, do := range operations {
 		for _, blocked := range []string{
-			CheckpointName + ".new", FirstName + ".new", specName("uid-a") + ".new", specName("uid-b") + ".new", specName("uid-keep") + ".new",
+			ledger.CheckpointName + ".new", tuning.FirstName + ".new", specName("uid-a") + ".new", specName("uid-b") + ".new", specName("uid-keep") + ".new",
 			specName("uid-a"),
 		} {
 			t.Run(operation+" without "+blocked, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestDiskThatCannotBeWrittenIsAnErrorAndHeals(t *testing.T) {
 					driver = disk.open()
 				}
 				assertConsistent(t, disk, driver)
-				if !grantOf(driver, "uid-keep").equal(keep) {
+				if !grantOf(driver, "uid-keep").Equal(keep) {
 					t.Errorf("claim keep has %s, want %s", grantOf(driver, "uid-keep"), keep)
 				}
 			})
@@ -193,10 +195,10 @@ func fullAt(t *testing.T, size uint64, do func(disk, *Driver) (*Driver, error)) 
 	return true
 }
 
-func assertOldOrNew(t *testing.T, grants, before grantList) {
+func assertOldOrNew(t *testing.T, grants, before ledger.List) {
 	t.Helper()
-	for _, grant := range before.grants() {
-		if now, kept := grants.find(grant.UID); grant.UID != "uid-a" && (!kept || !now.equal(grant)) {
+	for _, grant := range before.Grants() {
+		if now, kept := grants.Find(grant.UID); grant.UID != "uid-a" && (!kept || !now.Equal(grant)) {
 			t.Errorf("%s is on record as %s", grant, now)
 		}
 	}

@@ -1,9 +1,9 @@
 package driver
 
 import (
-	"slices"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 )
@@ -42,7 +42,7 @@ func (d *Driver) Figures() Figures {
 	seen := d.shown.Load()
 	list := zones.Of(seen.machine, d.config.ZoneBy)
 	figures := Figures{Zones: make([]ZoneFigures, len(list)), Waiting: seen.waiting}
-	claimed := seen.machine.Online.Difference(untaken(seen.machine.Online, seen.grants))
+	claimed := seen.machine.Online.Difference(ledger.Untaken(seen.machine.Online, seen.grants))
 	blocked := d.Blocked()
 	for i, zone := range list {
 		own := zone.CPUs.Intersection(claimed)
@@ -55,7 +55,7 @@ func (d *Driver) Figures() Figures {
 			Shared:   uint64(free.Difference(d.config.Reserved).Size()),
 		}}
 		for _, amount := range zone.Amounts(seen.machine, d.config.ReservedMemory) {
-			held := seen.grants.bytes(zone, list, amount.Size())
+			held := seen.grants.Bytes(zone, list, amount.Size())
 			figures.Zones[i].Memory = append(figures.Zones[i].Memory, MemoryFigures{amount.Size(), Amounts{
 				Claimed: held, Reserved: amount.ReservedBytes,
 				Shared: amount.TotalBytes - amount.ReservedBytes - min(held, amount.TotalBytes-amount.ReservedBytes),
@@ -63,25 +63,6 @@ func (d *Driver) Figures() Figures {
 		}
 	}
 	return figures
-}
-
-// bytes returns what grants hold of a zone: memory without hugepages if the size is empty.
-// A share of a zone that does not exist any more counts where its first NUMA node is.
-func (l grantList) bytes(of zones.Zone, all []zones.Zone, size string) (bytes uint64) {
-	for _, grant := range l {
-		for _, share := range grant.Shares {
-			zone := share.Zone()
-			if zone == nil || share.Device != of.Device && (zones.Named(all, share.Device) != nil || !slices.Contains(of.Nodes, zone.NUMANodes[0])) {
-				continue
-			}
-			if size == "" {
-				bytes += zone.MemoryBytes
-			} else {
-				bytes += zone.HugepageBytes[size]
-			}
-		}
-	}
-	return bytes
 }
 
 // Writes are what the Driver has written to one kind of files.

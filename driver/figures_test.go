@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -100,12 +101,12 @@ func TestBooksThatDoNotMatch(t *testing.T) {
 	disk.write(specName("uid-z"), spec)
 	disk.write("other-vendor.json", "{}")
 	compare(Mismatches{MissingSpecs: 1, StraySpecs: 1})
-	checkpoint := disk.files()[CheckpointName]
-	disk.write(CheckpointName, checkpoint+"\n")
+	checkpoint := disk.files()[ledger.CheckpointName]
+	disk.write(ledger.CheckpointName, checkpoint+"\n")
 	compare(Mismatches{Checkpoint: true, MissingSpecs: 1, StraySpecs: 1})
-	disk.remove(CheckpointName)
+	disk.remove(ledger.CheckpointName)
 	compare(Mismatches{Checkpoint: true, MissingSpecs: 1, StraySpecs: 1})
-	disk.write(CheckpointName, checkpoint)
+	disk.write(ledger.CheckpointName, checkpoint)
 	disk.remove(specName("uid-z"))
 	disk.write(specName("uid-a"), spec)
 	compare(Mismatches{})
@@ -135,8 +136,8 @@ func TestWritesAreCounted(t *testing.T) {
 	before := driver.CheckpointWrites()
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
 	files := disk.files()
-	if got := driver.CheckpointWrites(); got.Bytes-before.Bytes != uint64(len(files[CheckpointName])) || got.Syncs.Count <= before.Syncs.Count {
-		t.Errorf("%d bytes and %d syncs, before %d and %d, for a checkpoint of %d bytes", got.Bytes, got.Syncs.Count, before.Bytes, before.Syncs.Count, len(files[CheckpointName]))
+	if got := driver.CheckpointWrites(); got.Bytes-before.Bytes != uint64(len(files[ledger.CheckpointName])) || got.Syncs.Count <= before.Syncs.Count {
+		t.Errorf("%d bytes and %d syncs, before %d and %d, for a checkpoint of %d bytes", got.Bytes, got.Syncs.Count, before.Bytes, before.Syncs.Count, len(files[ledger.CheckpointName]))
 	}
 	if got := driver.SpecWrites(); got.Bytes != uint64(len(files[specName("uid-a")])) || got.Syncs.Count == 0 {
 		t.Errorf("%d bytes and %d syncs for a spec of %d bytes", got.Bytes, got.Syncs.Count, len(files[specName("uid-a")]))

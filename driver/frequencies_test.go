@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
@@ -19,23 +20,22 @@ func TestFrequenciesOfAClaimNowAndAsked(t *testing.T) {
 	grant := grantOf(driver, "uid-a")
 	n.power.Settle()
 	*n.reads = 0
-	want := []FrequencyFigures{{Device: "numa-1", Slowest: sysfs.LowestKHz, Fastest: 3_000_000, AskedMin: sysfs.HighestKHz, AskedMax: sysfs.HighestKHz}}
-	if diff := cmp.Diff(want, driver.Frequencies(&grant)); diff != "" || *n.reads != 4 {
+	want := []tuning.FrequencyFigures{{Device: "numa-1", Slowest: sysfs.LowestKHz, Fastest: 3_000_000, AskedMin: sysfs.HighestKHz, AskedMax: sysfs.HighestKHz}}
+	if diff := cmp.Diff(want, driver.config.Tuning.Figures(&grant)); diff != "" || *n.reads != 4 {
 		t.Errorf("%d files opened, want one for each CPU; figures (-want +got):\n%s", *n.reads, diff)
 	}
 	n.power.SetOnline(6, false)
 	n.power.Unplug(7)
 	want[0].Slowest = 3_000_000
-	if diff := cmp.Diff(want, driver.Frequencies(&grant)); diff != "" {
+	if diff := cmp.Diff(want, driver.config.Tuning.Figures(&grant)); diff != "" {
 		t.Errorf("without CPUs 6 and 7 (-want +got):\n%s", diff)
 	}
 	*n.reads = 0
 	quiet := grantOf(driver, "uid-b")
-	if figures := driver.Frequencies(&quiet); figures != nil || *n.reads > 0 {
+	if figures := driver.config.Tuning.Figures(&quiet); figures != nil || *n.reads > 0 {
 		t.Errorf("a claim without frequencies has %v, and %d files were opened", figures, *n.reads)
 	}
-	driver.config.Tuning = nil
-	if figures := driver.Frequencies(&grant); figures != nil || *n.reads > 0 {
+	if figures := (*tuning.Config)(nil).Figures(&grant); figures != nil || *n.reads > 0 {
 		t.Errorf("on a node that changes none, figures are %v, and %d files were opened", figures, *n.reads)
 	}
 }

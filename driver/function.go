@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/foreign"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
@@ -34,12 +36,12 @@ func (w functionWish) configured(d *Driver, ofClass, config deviceclasses.Reques
 	return w, nil
 }
 
-func (w functionWish) fulfilledBy(kind Kind) bool {
-	share, same := kind.(*FunctionShare)
+func (w functionWish) fulfilledBy(kind ledger.Kind) bool {
+	share, same := kind.(*ledger.FunctionShare)
 	return same && share.Address == w.address
 }
 
-func (w functionWish) plan(d *Driver, claimUID types.UID, wish wish, _ cpuset.Set) (Kind, error) {
+func (w functionWish) plan(d *Driver, claimUID types.UID, wish wish, _ cpuset.Set) (ledger.Kind, error) {
 	share, err := d.attach(claimUID, wish.device, w)
 	if err != nil {
 		return nil, err
@@ -47,47 +49,40 @@ func (w functionWish) plan(d *Driver, claimUID types.UID, wish wish, _ cpuset.Se
 	return share, nil
 }
 
-// functions returns the PCI functions of a grant.
-func (g *Grant) functions() (functions []*FunctionShare) {
-	for i := range g.Shares {
-		if f := g.Shares[i].Function(); f != nil {
-			functions = append(functions, f)
-		}
+// refreshed reads the function again: another kernel driver may be bound, or a drive
+// may have a new namespace.
+func (w functionWish) refreshed(d *Driver, claimUID types.UID, wish wish, kind ledger.Kind) (ledger.Kind, error) {
+	f := kind.(*ledger.FunctionShare)
+	w.driver = cmp.Or(f.Driver, w.driver)
+	now, err := d.attach(claimUID, wish.device, w)
+	if err != nil {
+		return nil, fmt.Errorf("request %s: %w", wish.request, err)
 	}
-	return functions
-}
-
-// function returns the PCI function with this address; nil if the grant has none.
-func (g *Grant) function(address string) *FunctionShare {
-	for _, f := range g.functions() {
-		if f.Address == address {
-			return f
-		}
-	}
-	return nil
+	now.Follow(f)
+	return now, nil
 }
 
 // attach reads a function as it is now. If another kernel driver has to be bound first,
 // the result has no nodes or interfaces yet. attach returns an error if another claim
 // has a function that excludes this one, or that has the same device node.
-func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*FunctionShare, error) {
+func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*ledger.FunctionShare, error) {
 	access, err := devnode.Read(d.config.Machine, wish.address)
 	if err != nil {
 		return nil, err
 	}
 	kind, _, _ := attached.Parse(device)
-	f := &FunctionShare{Address: wish.address, Kind: kind, PhysFn: access.PhysFn}
+	f := &ledger.FunctionShare{Address: wish.address, Kind: kind, PhysFn: access.PhysFn}
 	for _, other := range d.grants {
 		if other.UID == claimUID {
 			continue
 		}
-		for _, held := range other.functions() {
-			if f.excludes(held) || d.sharesNode(access, held) {
-				return nil, fmt.Errorf("PCI function %s: claim %s has PCI function %s", f.Address, other.name(), held.Address)
+		for _, held := range other.Functions() {
+			if f.Excludes(held) || d.sharesNode(access, held) {
+				return nil, fmt.Errorf("PCI function %s: claim %s has PCI function %s", f.Address, other.FullName(), held.Address)
 			}
 		}
 	}
-	if other := d.grants.nodeOfOther(claimUID, access.Nodes); other != "" {
+	if other := d.grants.NodeOfOther(claimUID, access.Nodes); other != "" {
 		return nil, fmt.Errorf("PCI function %s: its device nodes may be open in containers: %s", f.Address, other)
 	}
 	if wish.driver != "" {
@@ -108,14 +103,14 @@ func (d *Driver) attach(claimUID types.UID, device string, wish functionWish) (*
 // sharesNode reports whether both functions have the same device node. They are then
 // bound to VFIO and in one IOMMU group. It reads the nodes of the held function again,
 // because their names may have changed since they were recorded.
-func (d *Driver) sharesNode(access devnode.Access, held *FunctionShare) bool {
+func (d *Driver) sharesNode(access devnode.Access, held *ledger.FunctionShare) bool {
 	now, err := devnode.Read(d.config.Machine, held.Address)
 	return err == nil && slices.ContainsFunc(now.Nodes, func(node devnode.Node) bool { return slices.Contains(access.Nodes, node) })
 }
 
 // otherDevice returns the CDI device that another program defined on the host for a
 // function.
-func (d *Driver) otherDevice(f *FunctionShare, access devnode.Access) (id string, err error) {
+func (d *Driver) otherDevice(f *ledger.FunctionShare, access devnode.Access) (id string, err error) {
 	known := foreign.Function{Names: []string{f.Address}}
 	for i := range d.machine.PCI {
 		if read := &d.machine.PCI[i]; read.Address == f.Address && read.UUID != "" {
@@ -159,8 +154,8 @@ func (d *Driver) addressOf(claimUID types.UID, device string) (address string, o
 	if !ok {
 		return "", false, nil
 	}
-	recorded, _ := d.grants.find(claimUID)
-	if _, published := d.devices[device]; published || recorded.function(address) != nil {
+	recorded, _ := d.grants.Find(claimUID)
+	if _, published := d.devices[device]; published || recorded.Function(address) != nil {
 		return address, true, nil
 	}
 	if _, err := devnode.Read(d.config.Machine, address); err != nil {

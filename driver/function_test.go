@@ -14,6 +14,8 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
@@ -103,14 +105,14 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 		}
 		return nodes
 	}
-	want := []FunctionShare{
+	want := []ledger.FunctionShare{
 		{}, // the share of the zone
 		{Address: "0001:23:00.0", Kind: attached.NVMe, Nodes: nodes("/dev/nvme1", "/dev/nvme1n1")},
 		{Address: "0001:31:00.1", Kind: attached.NIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio0", "/dev/vfio/vfio")},
 		{Address: "0001:31:00.2", Kind: attached.NIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio1", "/dev/vfio/vfio")},
 	}
 	for i, device := range prepared {
-		var got FunctionShare
+		var got ledger.FunctionShare
 		if function := device.Share.Function(); function != nil {
 			got = *function
 		}
@@ -119,7 +121,7 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 			t.Errorf("%s has no node of an IOMMU group: %+v", device.Device, got.Nodes)
 		}
 		got.Nodes = slices.DeleteFunc(slices.Clone(got.Nodes), group)
-		if diff := cmp.Diff(&want[i], &got, cmp.Comparer(func(a, b *FunctionShare) bool { return a.equal(b) })); diff != "" || i > 0 && (!device.Share.Mems().IsEmpty() || len(device.CDIDeviceIDs) != 1) {
+		if diff := cmp.Diff(&want[i], &got, cmp.Comparer(func(a, b *ledger.FunctionShare) bool { return a.Equal(b) })); diff != "" || i > 0 && (!device.Share.Mems().IsEmpty() || len(device.CDIDeviceIDs) != 1) {
 			t.Errorf("%s: CDI devices %v, function (-want +got):\n%s", device.Device, device.CDIDeviceIDs, diff)
 		}
 	}
@@ -247,7 +249,7 @@ func assertGone(t *testing.T, driver *Driver, names ...string) {
 	t.Helper()
 	machine := driver.Machine()
 	usual := Devices(machine, driver.config, nil)
-	devices := devices(&machine, driver.config, &cacheState{}, strays(&machine, driver.config, driver.Grants()), cpuset.Set{}, nil)
+	devices := devices(&machine, driver.config, &dividing.Caches{}, strays(&machine, driver.config, driver.Grants()), cpuset.Set{}, nil)
 	if diff := cmp.Diff(usual, devices[:len(usual)]); diff != "" {
 		t.Errorf("devices (-want +got):\n%s", diff)
 	}
@@ -352,7 +354,7 @@ func TestRebootForgetsAFunctionThatIsGone(t *testing.T) {
 	mustPrepare(t, driver, claim("b", functionResult("r", driveB)))
 	disk.machine.PCI = slices.DeleteFunc(slices.Clone(disk.machine.PCI), func(f numa.PCIFunction) bool { return f.Address == "0001:21:00.0" })
 	driver = disk.openAfterBoot()
-	if _, kept := driver.grants.find("uid-b"); !kept || len(driver.grants) != 1 {
+	if _, kept := driver.grants.Find("uid-b"); !kept || len(driver.grants) != 1 {
 		t.Errorf("grants %v, want that of claim b only", driver.grants)
 	}
 	assertConsistent(t, disk, driver)
@@ -398,7 +400,7 @@ func TestCrashWithFunctionsHeals(t *testing.T) {
 				continue
 			}
 			_, _, err := driver.Prepare(claim("b", functionResult("r", card)), nil)
-			if _, held := driver.grants.find("uid-a"); held != (err != nil) {
+			if _, held := driver.grants.Find("uid-a"); held != (err != nil) {
 				t.Errorf("after %d steps claim a is on record: %t, its card for another: %v", done, held, err)
 			}
 			if err := driver.Unprepare("uid-b"); err != nil {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
@@ -122,7 +123,7 @@ type running struct {
 type claimInfo struct {
 	name     string
 	prepared bool // lost with the kubelet
-	grant    Grant
+	grant    ledger.Grant
 	devices  []string
 	pods     map[types.UID]bool
 	by       types.UID // the pod for which it was prepared
@@ -224,7 +225,7 @@ func (h *history) containers() (Containers, error) {
 }
 
 // ask asks the API server about claims.
-func (h *history) ask(grants []Grant) map[types.UID]*resourceapi.ResourceClaim {
+func (h *history) ask(grants []ledger.Grant) map[types.UID]*resourceapi.ResourceClaim {
 	says := make(map[types.UID]*resourceapi.ResourceClaim)
 	for _, grant := range grants {
 		says[grant.UID] = nil
@@ -521,10 +522,10 @@ func (h *history) check() string {
 			if slices.Contains(has.claims, grant.UID) {
 				continue
 			}
-			if both := grant.cpus().Intersection(has.cpus); !both.IsEmpty() {
+			if both := grant.CPUs().Intersection(has.cpus); !both.IsEmpty() {
 				return fmt.Sprintf("the container of %s runs on cpus %s, which %s has", uid, both, grant)
 			}
-			for _, f := range grant.functions() {
+			for _, f := range grant.Functions() {
 				for _, node := range f.Nodes {
 					if !node.IsShared() && slices.Contains(has.numbers, node.Number()) {
 						return fmt.Sprintf("the container of %s has device %s, which %s has", uid, node.Number(), grant)
@@ -538,7 +539,7 @@ func (h *history) check() string {
 	}
 	for uid, info := range h.infos {
 		pod := h.pods[info.by]
-		if grant, held := h.driver.Grant(uid); info.prepared && pod != nil && pod.known && (!held || grant.cpus() != info.grant.cpus()) {
+		if grant, held := h.driver.Grant(uid); info.prepared && pod != nil && pod.known && (!held || grant.CPUs() != info.grant.CPUs()) {
 			return fmt.Sprintf("claim %s is prepared for %s, and has %s instead of %s", info.name, info.by, grant, info.grant)
 		}
 	}
@@ -551,7 +552,7 @@ func (h *history) faulty() {
 		return
 	}
 	for i, grant := range h.driver.grants {
-		forgotten := listed(grant.withoutNodes())
+		forgotten := ledger.NewListed(grant.WithoutNodes())
 		h.driver.grants = slices.Clone(h.driver.grants)
 		h.driver.grants[i] = forgotten
 	}

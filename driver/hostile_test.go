@@ -64,8 +64,8 @@ func TestNoFieldOfAClaimIsObeyed(t *testing.T) {
 		if err := driver.Unprepare("uid-evil"); err != nil {
 			t.Errorf("%s: unprepare: %.300q", path, err)
 		}
-		if got := grantOf(driver, "uid-other"); got.cpus() != held.cpus() {
-			t.Errorf("%s: the other claim has %s, had %s", path, got.cpus(), held.cpus())
+		if got := grantOf(driver, "uid-other"); got.CPUs() != held.CPUs() {
+			t.Errorf("%s: the other claim has %s, had %s", path, got.CPUs(), held.CPUs())
 		}
 		assertFiles(t, disk.files(), before)
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
@@ -18,31 +19,38 @@ import (
 // applySteps returns the steps that record the grant and then change the host as its
 // shares need it; none if the host needs no change. If the claim was allocated again,
 // the steps first undo the changes for its previous grant.
-func (d *Driver) applySteps(grant Grant) []step {
-	recorded, _ := d.grants.find(grant.UID)
-	steps := d.undoSteps(recorded, []Grant{grant})
+func (d *Driver) applySteps(grant ledger.Grant) []step {
+	recorded, _ := d.grants.Find(grant.UID)
+	steps := d.undoSteps(recorded, []ledger.Grant{grant})
 	var changes []step
 	for i := range grant.Shares {
-		changes = append(changes, grant.Shares[i].Kind.apply(d, grant.name())...)
+		if f := grant.Shares[i].Function(); f != nil {
+			changes = append(changes, d.bindSteps(f, grant.FullName())...)
+		}
 	}
 	changes = append(changes, d.tuneSteps(grant)...)
 	if len(changes) > 0 {
-		steps = append(append(steps, d.recordStep("record claim "+grant.name(), d.grants.with(grant))), changes...)
+		steps = append(append(steps, d.recordStep("record claim "+grant.FullName(), d.grants.With(grant))), changes...)
 	}
 	return steps
 }
 
 // undoSteps returns the steps that restore the host as it was before the grant, except
 // for what one of the other grants needs.
-func (d *Driver) undoSteps(grant Grant, others []Grant) (steps []step) {
+func (d *Driver) undoSteps(grant ledger.Grant, others []ledger.Grant) (steps []step) {
 	for i := range grant.Shares {
-		steps = append(steps, grant.Shares[i].Kind.undo(d, grant.name(), others)...)
+		switch kind := grant.Shares[i].Kind.(type) {
+		case *ledger.FunctionShare:
+			steps = append(steps, d.unbindSteps(kind, grant.FullName(), others)...)
+		case *ledger.ZoneShare:
+			steps = append(steps, d.restoreSteps(kind, grant.FullName(), others)...)
+		}
 	}
 	return steps
 }
 
-// apply binds the kernel driver that the claim wants, unless it is bound already.
-func (f *FunctionShare) apply(d *Driver, claim string) []step {
+// bindSteps binds the kernel driver that the claim wants, unless it is bound already.
+func (d *Driver) bindSteps(f *ledger.FunctionShare, claim string) []step {
 	if f.Driver == "" {
 		return nil
 	}
@@ -54,11 +62,11 @@ func (f *FunctionShare) apply(d *Driver, claim string) []step {
 	}}}
 }
 
-// undo restores the previous binding of the function, unless one of the other grants
+// unbindSteps restores the previous binding of the function, unless one of the other grants
 // has the function with the same driver.
-func (f *FunctionShare) undo(d *Driver, claim string, others []Grant) []step {
-	kept := slices.ContainsFunc(others, func(other Grant) bool {
-		theirs := other.function(f.Address)
+func (d *Driver) unbindSteps(f *ledger.FunctionShare, claim string, others []ledger.Grant) []step {
+	kept := slices.ContainsFunc(others, func(other ledger.Grant) bool {
+		theirs := other.Function(f.Address)
 		return theirs != nil && theirs.Driver == f.Driver
 	})
 	if f.Driver == "" || kept {
@@ -89,19 +97,19 @@ func (d *Driver) Abandon(claimUID types.UID) error {
 	if !d.ready {
 		return ErrNotRecovered
 	}
-	grant, held := d.grants.find(claimUID)
+	grant, held := d.grants.Find(claimUID)
 	if !held {
 		return nil
 	}
 	grant.Unprepared = true
-	ended := listed(grant)
+	ended := ledger.NewListed(grant)
 	spec, err := d.spec(ended)
 	if err != nil {
 		return err
 	}
-	steps := []step{d.recordStep("record that claim "+grant.name()+" was unprepared", d.grants.withListed(ended)), d.removeSpecStep(claimUID)}
+	steps := []step{d.recordStep("record that claim "+grant.FullName()+" was unprepared", d.grants.WithListed(ended)), d.removeSpecStep(claimUID)}
 	if d.usedBy(grant) != "" { // the spec is the second record of what its containers have
-		steps[1] = step{"write CDI spec of claim " + grant.name(), func() error { return d.specs.Ensure(string(claimUID), spec) }}
+		steps[1] = step{"write CDI spec of claim " + grant.FullName(), func() error { return d.specs.Ensure(string(claimUID), spec) }}
 	}
 	if err := perform(steps); err != nil {
 		return err
@@ -116,7 +124,7 @@ func (d *Driver) Abandon(claimUID types.UID) error {
 func (d *Driver) withheldFunctions() map[string]string {
 	withheld := make(map[string]string)
 	for uid := range d.orphans {
-		grant, _ := d.grants.find(uid)
+		grant, _ := d.grants.Find(uid)
 		for _, share := range grant.Shares {
 			switch f := share.Function(); {
 			case f == nil:
@@ -130,7 +138,7 @@ func (d *Driver) withheldFunctions() map[string]string {
 	return withheld
 }
 
-func (d *Driver) restore(f *FunctionShare) error {
+func (d *Driver) restore(f *ledger.FunctionShare) error {
 	if d.config.Drivers != nil {
 		return d.config.Drivers.Restore(f.Address, f.Before)
 	}
@@ -147,13 +155,13 @@ func (d *Driver) restore(f *FunctionShare) error {
 // wantDriver notes which driver the claim wants for a function, and the binding before
 // it. It notes nothing if the function had that driver before the claim. isBound says
 // whether that driver is bound now.
-func (d *Driver) wantDriver(claimUID types.UID, driver string, f *FunctionShare) (isBound bool, err error) {
+func (d *Driver) wantDriver(claimUID types.UID, driver string, f *ledger.FunctionShare) (isBound bool, err error) {
 	now, err := binding.Read(d.config.Machine, f.Address)
 	if err != nil {
 		return false, err
 	}
-	recorded, _ := d.grants.find(claimUID)
-	switch known := recorded.function(f.Address); {
+	recorded, _ := d.grants.Find(claimUID)
+	switch known := recorded.Function(f.Address); {
 	case known != nil && known.Driver == driver:
 		f.Driver, f.Before = known.Driver, known.Before
 	case now.Driver != driver:
@@ -167,7 +175,7 @@ func (d *Driver) wantDriver(claimUID types.UID, driver string, f *FunctionShare)
 // gets it.
 func (d *Driver) undoReleased(next *recovered) {
 	for _, grant := range d.grants {
-		if _, kept := next.grants.find(grant.UID); kept {
+		if _, kept := next.grants.Find(grant.UID); kept {
 			continue
 		}
 		left := grant.Grant
@@ -175,8 +183,8 @@ func (d *Driver) undoReleased(next *recovered) {
 		var why error
 		for _, share := range grant.Shares {
 			one := grant.Grant
-			one.Shares = []Share{share}
-			if err := perform(d.undoSteps(one, next.grants.grants())); err != nil {
+			one.Shares = []ledger.Share{share}
+			if err := perform(d.undoSteps(one, next.grants.Grants())); err != nil {
 				left.Shares, why = append(left.Shares, share), err
 			}
 		}
@@ -187,12 +195,12 @@ func (d *Driver) undoReleased(next *recovered) {
 }
 
 // waitFor keeps the grant until the host is restored.
-func (r *recovered) waitFor(grant Grant, problem error) {
+func (r *recovered) waitFor(grant ledger.Grant, problem error) {
 	for i := range r.report {
 		if finding := &r.report[i]; finding.Grant.UID == grant.UID {
 			r.orphans[grant.UID] = finding.Why
 			*finding = Finding{Outcome: Waiting, Grant: grant, Why: fmt.Sprintf("%s, but %v", finding.Why, problem)}
 		}
 	}
-	r.grants = r.grants.with(grant)
+	r.grants = r.grants.With(grant)
 }

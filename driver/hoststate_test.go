@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
@@ -66,8 +67,8 @@ func TestAClaimHasTheDriverThatItWants(t *testing.T) {
 		}
 	}
 	files := disk.files()
-	if text := `"driver":"vfio-pci","before":{"driver":"nvme"}}`; !strings.Contains(files[CheckpointName], text) {
-		t.Errorf("checkpoint %s has no %s", files[CheckpointName], text)
+	if text := `"driver":"vfio-pci","before":{"driver":"nvme"}}`; !strings.Contains(files[ledger.CheckpointName], text) {
+		t.Errorf("checkpoint %s has no %s", files[ledger.CheckpointName], text)
 	}
 	driver = disk.open()
 	mustPrepare(t, driver, wanted)

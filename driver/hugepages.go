@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -26,11 +27,11 @@ type Hugepages struct {
 // have: too few are free, less those that other claims have not used yet, and less those
 // that are reserved and that no program without a claim has used yet. It is for new grants
 // only, because the containers of an older one may have its pages.
-func (d *Driver) checkHugepages(grant Grant) error {
+func (d *Driver) checkHugepages(grant ledger.Grant) error {
 	var all cpuset.Set
 	for _, share := range grant.Shares {
 		if zone := share.Zone(); zone != nil && len(zone.HugepageBytes) > 0 {
-			all = all.Union(zone.mems())
+			all = all.Union(zone.Mems())
 		}
 	}
 	if all.IsEmpty() || d.config.Hugepages == nil {
@@ -40,7 +41,7 @@ func (d *Driver) checkHugepages(grant Grant) error {
 	if err != nil {
 		return fmt.Errorf("read free hugepages: %w", err)
 	}
-	others := slices.DeleteFunc(d.grants.grants(), func(other Grant) bool { return other.UID == grant.UID })
+	others := slices.DeleteFunc(d.grants.Grants(), func(other ledger.Grant) bool { return other.UID == grant.UID })
 	for i, share := range grant.Shares {
 		zone := share.Zone()
 		if zone == nil {
@@ -49,7 +50,7 @@ func (d *Driver) checkHugepages(grant Grant) error {
 		earlier := grant
 		earlier.Shares = grant.Shares[:i]
 		for _, size := range slices.Sorted(maps.Keys(zone.HugepageBytes)) {
-			nodes, want := zone.mems(), zone.HugepageBytes[size]
+			nodes, want := zone.Mems(), zone.HugepageBytes[size]
 			free := bytesOn(nodes, now.Free, size)
 			promised, reserved, who := d.keptHugepages(now, append(slices.Clone(others), earlier), nodes, size)
 			if free >= promised+reserved+want {
@@ -72,7 +73,7 @@ func (d *Driver) checkHugepages(grant Grant) error {
 // keptHugepages returns how many bytes of free hugepages are not for a new claim: what the
 // grants promise and their containers have not used yet, with the names of these claims,
 // and what is reserved and not yet used by programs without a claim.
-func (d *Driver) keptHugepages(now Hugepages, grants []Grant, nodes cpuset.Set, size string) (promised, reserved uint64, who []string) {
+func (d *Driver) keptHugepages(now Hugepages, grants []ledger.Grant, nodes cpuset.Set, size string) (promised, reserved uint64, who []string) {
 	inUse := bytesOn(nodes, now.Total, size) - min(bytesOn(nodes, now.Free, size), bytesOn(nodes, now.Total, size))
 	for _, set := range claimSets(grants, now.Pods, size) {
 		held, holders := set.heldOn(nodes, size)
@@ -89,26 +90,6 @@ func (d *Driver) keptHugepages(now Hugepages, grants []Grant, nodes cpuset.Set, 
 	return promised, reserved - min(reserved, inUse), who
 }
 
-// hugepages returns how many bytes of hugepages on the NUMA nodes the grant has.
-func (g Grant) hugepages(nodes cpuset.Set, size string) (bytes uint64) {
-	for _, share := range g.Shares {
-		if zone := share.Zone(); zone != nil && zone.mems().Overlaps(nodes) {
-			bytes += zone.HugepageBytes[size]
-		}
-	}
-	return bytes
-}
-
-// allHugepages returns how many bytes of hugepages the grant has.
-func (g Grant) allHugepages(size string) (bytes uint64) {
-	for _, share := range g.Shares {
-		if zone := share.Zone(); zone != nil {
-			bytes += zone.HugepageBytes[size]
-		}
-	}
-	return bytes
-}
-
 func bytesOn(nodes cpuset.Set, amounts map[int]map[string]uint64, size string) (bytes uint64) {
 	for node := range nodes.All() {
 		bytes += amounts[node][size]
@@ -118,7 +99,7 @@ func bytesOn(nodes cpuset.Set, amounts map[int]map[string]uint64, size string) (
 
 // missingHugepages returns what is wrong, by device, where the pools of NUMA nodes have
 // become smaller than what claims hold of them.
-func missingHugepages(machine *numa.Machine, grants []Grant) map[string]string {
+func missingHugepages(machine *numa.Machine, grants []ledger.Grant) map[string]string {
 	held, nodes := make(map[string]map[string]uint64), make(map[string]cpuset.Set) // by device; held also by size
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
@@ -127,7 +108,7 @@ func missingHugepages(machine *numa.Machine, grants []Grant) map[string]string {
 				continue
 			}
 			if held[share.Device] == nil {
-				held[share.Device], nodes[share.Device] = make(map[string]uint64), zone.mems()
+				held[share.Device], nodes[share.Device] = make(map[string]uint64), zone.Mems()
 			}
 			for size, bytes := range zone.HugepageBytes {
 				held[share.Device][size] += bytes

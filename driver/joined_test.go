@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
@@ -63,7 +64,7 @@ func TestGroupThatIsJoinedServesNoOtherClaim(t *testing.T) {
 
 	driver.RepairCaches()
 	classes := func() (list []string) {
-		for _, device := range driver.Publish(func(types.UID, Share) string { return "" }, cpuset.Set{}).Devices {
+		for _, device := range driver.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{}).Devices {
 			if classes, isCache := device.Capacity["classes"]; isCache {
 				list = append(list, device.Name+" "+classes.Value.String())
 			}

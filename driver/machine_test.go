@@ -16,6 +16,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -183,7 +185,7 @@ func (d disk) remove(name string) {
 }
 
 func (d disk) dirOf(name string) *os.Root {
-	if strings.HasPrefix(name, CheckpointName) || strings.HasPrefix(name, FirstName) {
+	if strings.HasPrefix(name, ledger.CheckpointName) || strings.HasPrefix(name, tuning.FirstName) {
 		return d.state
 	}
 	return d.specs
@@ -226,7 +228,7 @@ func claim(name string, results ...resourceapi.DeviceRequestAllocationResult) *r
 }
 
 // grantOf returns what the claim holds; an empty grant if it is not on record.
-func grantOf(driver *Driver, uid types.UID) Grant {
-	grant, _ := driver.grants.find(uid)
+func grantOf(driver *Driver, uid types.UID) ledger.Grant {
+	grant, _ := driver.grants.Find(uid)
 	return grant
 }

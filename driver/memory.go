@@ -2,16 +2,15 @@ package driver
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // checkMemory returns an error if a new grant has memory that claims still use which have
 // ended for the scheduler. While there are none, the scheduler counts right.
-func (d *Driver) checkMemory(grant Grant) error {
+func (d *Driver) checkMemory(grant ledger.Grant) error {
 	if len(d.orphans) == 0 {
 		return nil
 	}
@@ -20,17 +19,17 @@ func (d *Driver) checkMemory(grant Grant) error {
 		if zone == nil || zone.MemoryBytes == 0 {
 			continue
 		}
-		nodes := zone.mems()
-		wanted, held := grant.memory(nodes), uint64(0)
+		nodes := zone.Mems()
+		wanted, held := grant.Memory(nodes), uint64(0)
 		var who []string
 		for _, other := range d.grants {
-			bytes := other.memory(nodes)
+			bytes := other.Memory(nodes)
 			if other.UID == grant.UID || bytes == 0 {
 				continue
 			}
 			held += bytes
 			if why, ended := d.orphans[other.UID]; ended {
-				who = append(who, fmt.Sprintf("claim %s holds %s until its containers have ended: %s", other.name(), binary(bytes), why))
+				who = append(who, fmt.Sprintf("claim %s holds %s until its containers have ended: %s", other.FullName(), binary(bytes), why))
 			}
 		}
 		amounts := zones.Zone{Nodes: zone.NUMANodes}.Amounts(d.machine, d.config.ReservedMemory)
@@ -41,14 +40,4 @@ func (d *Driver) checkMemory(grant Grant) error {
 		}
 	}
 	return nil
-}
-
-// memory returns how many bytes of memory on the NUMA nodes the grant has, without hugepages.
-func (g Grant) memory(nodes cpuset.Set) (bytes uint64) {
-	for _, share := range g.Shares {
-		if zone := share.Zone(); zone != nil && slices.ContainsFunc(zone.NUMANodes, nodes.Contains) {
-			bytes += zone.MemoryBytes
-		}
-	}
-	return bytes
 }

@@ -3,6 +3,8 @@ package driver
 import (
 	"bytes"
 	"errors"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // Mismatches says where the files of the node differ from what its claims hold. The Driver
@@ -27,11 +29,11 @@ func (d *Driver) Mismatches() (found Mismatches, err error) {
 	if !d.ready {
 		return Mismatches{}, ErrNotRecovered
 	}
-	want, err := d.recordText(d.grants)
+	want, err := d.grantsText(d.grants)
 	if err != nil {
 		return Mismatches{}, err
 	}
-	got, err := d.state.ReadFile(CheckpointName)
+	got, err := d.state.ReadFile(ledger.CheckpointName)
 	found.Checkpoint = err != nil || !bytes.Equal(got, want)
 	missing, stray, err := d.compareSpecs()
 	if err != nil {

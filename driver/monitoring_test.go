@@ -13,6 +13,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/resctrlfs"
@@ -53,7 +55,7 @@ func TestClaimWithCPUsIsMonitored(t *testing.T) {
 		if got, want := n.monitors(), "dra-numa.uid-a 2-3, dra-numa.uid-b 4-5"; got != want {
 			t.Errorf("%s: groups %q, want %q", pools, got, want)
 		}
-		if got := devices[0].Attributes[AttributeGroup].StringValue; got == nil || *got != "mon_groups/dra-numa.uid-a" {
+		if got := devices[0].Attributes[dividing.AttributeGroup].StringValue; got == nil || *got != "mon_groups/dra-numa.uid-a" {
 			t.Errorf("%s: attributes %v", pools, devices[0].Attributes)
 		}
 		n.groups.Around(func(c resctrlfs.Change, _ func() error) error { return fmt.Errorf("%+v: nothing has changed", c) })
@@ -81,7 +83,7 @@ func TestCPUsOfAClassAreNotMonitored(t *testing.T) {
 		t.Errorf("groups %q", got)
 	}
 	for i, want := range map[int]string{0: "", 1: "dra-numa.2"} {
-		if got := devices[i].Attributes[AttributeGroup].StringValue; (got == nil) != (want == "") || got != nil && *got != want {
+		if got := devices[i].Attributes[dividing.AttributeGroup].StringValue; (got == nil) != (want == "") || got != nil && *got != want {
 			t.Errorf("%s: attributes %v, want group %q", devices[i].Device, devices[i].Attributes, want)
 		}
 	}
@@ -185,7 +187,7 @@ func TestNodeThatOnlyMonitors(t *testing.T) {
 		t.Fatal(err)
 	}
 	driver := n.open()
-	publication := driver.Publish(func(types.UID, Share) string { return "" }, cpuset.Set{})
+	publication := driver.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{})
 	if names := publication.Devices; len(names) != 3 {
 		t.Errorf("devices %v", names)
 	}
@@ -197,7 +199,7 @@ func TestNodeThatOnlyMonitors(t *testing.T) {
 		t.Errorf("the default group has ways %x", mask)
 	}
 	wanted := claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=1"))
-	if _, _, err := driver.Prepare(wanted, nil); err == nil || !strings.Contains(err.Error(), errNotDivided.Error()) {
+	if _, _, err := driver.Prepare(wanted, nil); err == nil || !strings.Contains(err.Error(), "this node does not divide its caches") {
 		t.Errorf("error %v", err)
 	}
 	nothing := resctrlfs.Rig(resctrlfs.Linux612, 2)
@@ -284,7 +286,7 @@ func TestBytesOfAClassCountFromPrepare(t *testing.T) {
 	}
 	count("5000", "Unavailable")
 	wanted := claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=3"))
-	before := func(driver *Driver) CountedBytes {
+	before := func(driver *Driver) ledger.CountedBytes {
 		t.Helper()
 		return grantOf(driver, "uid-a").Shares[1].Cache().Before
 	}
@@ -292,7 +294,7 @@ func TestBytesOfAClassCountFromPrepare(t *testing.T) {
 	count("7000", "100")
 	mustPrepare(t, driver, wanted)
 	driver = n.open()
-	if got, want := before(driver), (CountedBytes{Total: 5000}); got != want {
+	if got, want := before(driver), (ledger.CountedBytes{Total: 5000}); got != want {
 		t.Errorf("before the claim: %+v, want %+v", got, want)
 	}
 	if err := n.groups.Rmdir("dra-numa.2"); err != nil {
@@ -301,10 +303,10 @@ func TestBytesOfAClassCountFromPrepare(t *testing.T) {
 	if report := driver.RepairCaches(); len(report.News) > 0 {
 		t.Errorf("%+v", report)
 	}
-	if got := before(driver); got != (CountedBytes{}) {
+	if got := before(driver); got != (ledger.CountedBytes{}) {
 		t.Errorf("after the group was made again: %+v", got)
 	}
-	if got := before(n.open()); got != (CountedBytes{}) {
+	if got := before(n.open()); got != (ledger.CountedBytes{}) {
 		t.Errorf("on record: %+v", got)
 	}
 }

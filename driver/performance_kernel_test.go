@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -51,7 +52,7 @@ func (n *realNode) openUntil(writes int) *Driver {
 	}
 	config := testConfig()
 	config.Machine = kernelfs.Dir(n.root)
-	config.Tuning = &Tuning{Frequencies: cpufreq.New(config.Machine, write), Interrupts: interrupts.New(config.Machine, write), Uncore: uncore.New(config.Machine, write), ClaimsTune: true}
+	config.Tuning = &tuning.Config{Frequencies: cpufreq.New(config.Machine, write), Interrupts: interrupts.New(config.Machine, write), Uncore: uncore.New(config.Machine, write), ClaimsTune: true}
 	return n.openWith(config)
 }
 

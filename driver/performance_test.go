@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
@@ -41,7 +42,7 @@ func newPowerNode(t testing.TB) *powerNode {
 func (n *powerNode) config() Config {
 	config := testConfig()
 	config.BootID, config.Machine = n.boot, countedFS{n.power, n.reads}
-	config.Tuning = &Tuning{Frequencies: cpufreq.New(config.Machine, n.power.Write), Interrupts: interrupts.New(config.Machine, n.power.Write), Uncore: uncore.New(config.Machine, n.power.Write), ClaimsTune: true}
+	config.Tuning = &tuning.Config{Frequencies: cpufreq.New(config.Machine, n.power.Write), Interrupts: interrupts.New(config.Machine, n.power.Write), Uncore: uncore.New(config.Machine, n.power.Write), ClaimsTune: true}
 	return config
 }
 
@@ -57,7 +58,7 @@ func (n *powerNode) dying(writes int) (config Config, left *int) {
 		}
 		return n.power.Write(name, text)
 	}
-	config.Tuning = &Tuning{Frequencies: cpufreq.New(n.power, write), Interrupts: interrupts.New(n.power, write), Uncore: uncore.New(n.power, write), ClaimsTune: true}
+	config.Tuning = &tuning.Config{Frequencies: cpufreq.New(n.power, write), Interrupts: interrupts.New(n.power, write), Uncore: uncore.New(n.power, write), ClaimsTune: true}
 	return config, left
 }
 
@@ -116,11 +117,11 @@ func (n *powerNode) expectFiles(want map[string]string) {
 // prepareAgain has another daemon prepare what is prepared: it writes nothing.
 func (n *powerNode) prepareAgain(wanted *resourceapi.ResourceClaim) *Driver {
 	n.t.Helper()
-	checkpoint, writes := n.files()[CheckpointName], n.power.Writes()
+	checkpoint, writes := n.files()[ledger.CheckpointName], n.power.Writes()
 	driver := n.open()
 	mustPrepare(n.t, driver, wanted)
 	assertConsistent(n.t, n.disk, driver)
-	if again := n.files()[CheckpointName]; again != checkpoint || n.power.Writes() != writes {
+	if again := n.files()[ledger.CheckpointName]; again != checkpoint || n.power.Writes() != writes {
 		n.t.Errorf("prepared again: %d more writes, checkpoint\n%s", n.power.Writes()-writes, again)
 	}
 	return driver
@@ -137,7 +138,7 @@ func TestAClaimHasItsCPUsFastAndQuiet(t *testing.T) {
 		"cpufreq/policy6/scaling_governor": "powersave", "cpu6/power/pm_qos_resume_latency_us": "0",
 		"proc/irq/24/smp_affinity_list": "0-3,6-7", "proc/irq/27/smp_affinity_list": "4-5", "proc/irq/28/smp_affinity_list": "0-3,6-7", "proc/irq/default_smp_affinity": "cf",
 	})
-	checkpoint := n.files()[CheckpointName] + n.files()[FirstName]
+	checkpoint := n.files()[ledger.CheckpointName] + n.files()[tuning.FirstName]
 	for _, text := range []string{
 		`"frequencies":[{"policies":"4-5","driver":"intel_pstate","before":{"governor":"powersave","energyPreference":"balance_performance","minKHz":800000,"maxKHz":3000000}`,
 		`"want":{"governor":"performance","energyPreference":"performance","minKHz":3600000,"maxKHz":3600000},"got":{"governor":"performance","energyPreference":"performance","minKHz":3000000,"maxKHz":3000000}`,
@@ -289,14 +290,15 @@ func TestWhatANodeDoesNotAllowOrHave(t *testing.T) {
 	wanted := configured(claim("a", result("r", "numa-1", 2)), performanceOf(resourceapi.AllocationConfigSourceClass, fastAndQuiet))
 	mustPrepare(t, driver, wanted)
 
-	driver = n.open()
-	driver.config.Tuning = nil // it is switched off while the claim has the CPUs
+	off := n.config()
+	off.Tuning = nil // it is switched off while the claim has the CPUs
+	driver = n.openWith(off)
 	mustPrepare(t, driver, wanted)
 	_, _, err = driver.Prepare(tunedClaim(claim("b", result("r", "numa-1", 2)), `"interrupts": "own"`), nil)
 	if err == nil || !strings.HasSuffix(err.Error(), "interrupts: claims change no frequencies, idle states and interrupts on this node: performance.allow is not set in its NodeConfig") {
 		t.Errorf("error %v", err)
 	}
-	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), errNotTuned.Error()) || strings.Contains(err.Error(), "\n") {
+	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "this node changes no frequencies, idle states and interrupts any more") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
 	}
 	if err := n.open().Unprepare("uid-a"); err != nil { // and on again
@@ -353,26 +355,6 @@ func TestNewInterruptsAndCPUsThatComeBackAreSeen(t *testing.T) {
 	n.expectFiles(map[string]string{"proc/irq/40/smp_affinity_list": "4", "cpufreq/policy5/scaling_governor": "powersave"})
 }
 
-// The interrupts of a claim's PCI functions go to the CPUs that containers run on.
-func TestOwnInterruptsAreThoseOfTheClaimsFunctions(t *testing.T) {
-	const card = "0000:5e:00.0"
-	n := newPowerNode(t)
-	for number, address := range map[int]string{30: card, 31: card, 32: "0000:5f:00.0"} {
-		n.power.Request(sysfs.Line{Number: number, Name: "card", Function: address})
-	}
-	zone := &ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(4, 5), Partition: "root", IdleCPUs: cpuset.New(5), Performance: &Performance{}}
-	grant := Grant{Shares: []Share{{Request: "cpus", Kind: zone}, {Request: "card", Kind: &FunctionShare{Address: card}}}}
-	for interrupt, want := range map[string]interrupts.Demand{
-		"own":  {CPUs: cpuset.New(4, 5), Handle: cpuset.New(4), Own: []int{30, 31}},
-		"away": {CPUs: cpuset.New(4, 5)},
-	} {
-		zone.Performance.Asked.Interrupts = interrupt
-		if got, asks, err := n.open().demand(grant); err != nil || !asks || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, %t, %v, want %+v", interrupt, got, asks, err, want)
-		}
-	}
-}
-
 // The claim's status says at any time which interrupts the kernel does not move, and an
 // interrupt that had no room when the last claim ended has its first CPUs again later.
 func TestInterruptsWithoutRoomMoveWhenThereIsSome(t *testing.T) {
@@ -399,8 +381,8 @@ func TestInterruptsWithoutRoomMoveWhenThereIsSome(t *testing.T) {
 	n.power.SetFull(cpuset.Set{})
 	look()
 	expectStaying(drive)
-	checkpoint := n.files()[CheckpointName]
-	if look(); n.files()[CheckpointName] != checkpoint {
+	checkpoint := n.files()[ledger.CheckpointName]
+	if look(); n.files()[ledger.CheckpointName] != checkpoint {
 		t.Error("nothing has changed, and the claim was recorded again")
 	}
 	n.power.Delay(28, "5")
@@ -442,8 +424,8 @@ func TestAClaimEndsAfterItsFrequencyDriverChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.expect(before)
-	if grants := driver.Grants(); len(grants) > 0 || strings.Contains(n.files()[CheckpointName], "uid-a") {
-		t.Errorf("grants %v, checkpoint %s", grants, n.files()[CheckpointName])
+	if grants := driver.Grants(); len(grants) > 0 || strings.Contains(n.files()[ledger.CheckpointName], "uid-a") {
+		t.Errorf("grants %v, checkpoint %s", grants, n.files()[ledger.CheckpointName])
 	}
 }
 

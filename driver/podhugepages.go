@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -25,16 +26,16 @@ type HugepagesUse struct {
 // in use is of no particular claim of its pod, so what the pods have is subtracted once from
 // what the claims hold together.
 type claimSet struct {
-	grants []Grant
+	grants []ledger.Grant
 	pods   []PodHugepages
 }
 
 // claimSets returns the sets of the grants that hold hugepages of the size, in the order of
 // their first grants. A claim without a pod is a set of its own.
-func claimSets(grants []Grant, pods []PodHugepages, size string) (sets []claimSet) {
+func claimSets(grants []ledger.Grant, pods []PodHugepages, size string) (sets []claimSet) {
 	first := make(map[types.UID]int) // by claim: the index of the first grant of its set
 	for i, grant := range grants {
-		if grant.allHugepages(size) > 0 {
+		if grant.AllHugepages(size) > 0 {
 			first[grant.UID] = i
 		}
 	}
@@ -72,9 +73,9 @@ func claimSets(grants []Grant, pods []PodHugepages, size string) (sets []claimSe
 // those that hold some.
 func (s claimSet) heldOn(nodes cpuset.Set, size string) (bytes uint64, names []string) {
 	for _, grant := range s.grants {
-		if held := grant.hugepages(nodes, size); held > 0 {
+		if held := grant.Hugepages(nodes, size); held > 0 {
 			bytes += held
-			names = append(names, grant.name())
+			names = append(names, grant.FullName())
 		}
 	}
 	return bytes, names
@@ -102,7 +103,7 @@ func (s claimSet) usedOn(nodes cpuset.Set, size string, held uint64) (used uint6
 	}
 	var elsewhere uint64
 	for _, grant := range s.grants {
-		elsewhere += grant.allHugepages(size) - grant.hugepages(nodes, size)
+		elsewhere += grant.AllHugepages(size) - grant.Hugepages(nodes, size)
 	}
 	return used + anywhere - min(anywhere, elsewhere)
 }

@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -55,8 +56,8 @@ func TestPagesOfPodsWithSeveralClaims(t *testing.T) {
 		{"nothing is seen of one pod of two", []PodHugepages{unseen("uid-a"), byNode(0, 0, "uid-a", "uid-b"), byNode(0, 0, "uid-c")}, 4, "default/c 4Mi"},
 		{"a pod of claims that have ended", []PodHugepages{byNode(0, 8, "uid-x")}, 12, "default/a 4Mi, default/b 4Mi, default/c 4Mi"},
 	} {
-		grants := driver.grants.grants()
-		slices.SortFunc(grants, byAge)
+		grants := driver.grants.Grants()
+		slices.SortFunc(grants, ledger.ByAge)
 		kept, _, who := driver.keptHugepages(Hugepages{Pods: row.pods}, grants, cpuset.New(1), "2Mi")
 		if kept != row.kept*mib || strings.Join(who, ", ") != row.who {
 			t.Errorf("%s: %d MiB are kept for %q, want %d for %q", row.name, kept/mib, who, row.kept, row.who)

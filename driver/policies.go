@@ -4,9 +4,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // SetMemoryPolicies takes a function that says why the container runtime does not set memory
@@ -18,7 +15,7 @@ func (d *Driver) SetMemoryPolicies(missing func() error) { d.policies.Store(&mis
 // that it asks for.
 func (d *Driver) checkPolicies(claim types.UID, wishes []wish) error {
 	missing := d.policies.Load()
-	if _, held := d.grants.find(claim); held || missing == nil {
+	if _, held := d.grants.Find(claim); held || missing == nil {
 		return nil
 	}
 	for _, wish := range pinned(wishes) {
@@ -31,29 +28,4 @@ func (d *Driver) checkPolicies(claim types.UID, wishes []wish) error {
 		}
 	}
 	return nil
-}
-
-// policyMems returns the NUMA nodes that the memory policy of the share is about; see Pinned.
-func (z *ZoneShare) policyMems() cpuset.Set {
-	if z.MemoryPolicy == deviceclasses.MemoryBind {
-		return z.binds()
-	}
-	return z.mems()
-}
-
-// kernelPolicy returns the memory policy as /proc/<pid>/numa_maps shows it; "" if the share
-// has none.
-func (z *ZoneShare) kernelPolicy() string {
-	mode, nodes := z.MemoryPolicy, z.policyMems()
-	switch {
-	case mode == "" || nodes.IsEmpty():
-		return ""
-	case mode == deviceclasses.MemoryPreferred && nodes.Size() == 1:
-		mode = "prefer"
-	case mode == deviceclasses.MemoryPreferred:
-		mode = "prefer (many)"
-	case mode == deviceclasses.MemoryWeightedInterleave:
-		mode = "weighted interleave"
-	}
-	return mode + ":" + nodes.String()
 }

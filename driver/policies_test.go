@@ -4,9 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
-	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 )
 
 // A claim whose memory policy nothing would set is not prepared. What it holds already stays.
@@ -37,26 +34,3 @@ func TestMemoryPoliciesThatNothingSets(t *testing.T) {
 }
 
 // The hook compares the policy with what the kernel shows: see package pin.
-func TestKernelShowsThePolicyAs(t *testing.T) {
-	for _, row := range []struct {
-		share ZoneShare
-		want  string
-	}{
-		{ZoneShare{NUMANodes: []int{1}, MemoryBytes: 1}, ""},
-		{ZoneShare{NUMANodes: []int{0, 1}, MemoryBytes: 1, MemoryPolicy: "bind"}, "bind:0-1"},
-		{ZoneShare{NUMANodes: []int{1}, MemoryPolicy: "bind"}, ""}, // another request of the claim has the memory
-		{ZoneShare{NUMANodes: []int{1}, MemoryPolicy: "preferred"}, "prefer:1"},
-		{ZoneShare{NUMANodes: []int{0, 2}, MemoryBytes: 1, MemoryPolicy: "preferred"}, "prefer (many):0,2"},
-		{ZoneShare{NUMANodes: []int{0, 1}, MemoryPolicy: "interleave"}, "interleave:0-1"},
-		{ZoneShare{NUMANodes: []int{3}, MemoryPolicy: "weighted-interleave"}, "weighted interleave:3"},
-	} {
-		for _, by := range []Exclusivity{ExclusivityKernel, ExclusivityNone} {
-			if got := row.share.spec(by).(*cdi.Zone).MemoryPolicy; got != row.want {
-				t.Errorf("%+v: %q, want %q", row.share, got, row.want)
-			}
-			if _, err := pin.ParseMemoryPolicy(row.want); err != nil && row.want != "" {
-				t.Error(err)
-			}
-		}
-	}
-}

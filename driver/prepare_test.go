@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
@@ -47,12 +48,12 @@ func TestClaimsGetDisjointWholeCoresOfTheirZone(t *testing.T) {
 	assertDisjoint(t, driver)
 	zones := testMachine().Zones
 	for uid, zone := range map[types.UID]int{"uid-a": 1, "uid-b": 0, "uid-c": 1} {
-		cpus := grantOf(driver, uid).cpus()
+		cpus := grantOf(driver, uid).CPUs()
 		if first, _ := cpus.First(); cpus.Size() != 2 || first%2 != 0 || !cpus.IsSubsetOf(zones[zone].CPUs) {
 			t.Errorf("claim %s has cpus %s, want one core of zone %d", uid, cpus, zone)
 		}
 	}
-	if got := grantOf(driver, "uid-b").cpus(); got != cpuset.New(2, 3) {
+	if got := grantOf(driver, "uid-b").CPUs(); got != cpuset.New(2, 3) {
 		t.Errorf("claim b has cpus %s, want 2-3: 0-1 are reserved", got)
 	}
 	if err := driver.Unprepare("uid-a"); err != nil {
@@ -68,7 +69,7 @@ func TestClaimAllocatedAnewIsPlannedAnew(t *testing.T) {
 	driver := newDisk(t).open()
 	mustPrepare(t, driver, claim("a", result("r", "numa-1", 4)))
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
-	if got := grantOf(driver, "uid-a").cpus(); got != cpuset.New(2, 3) {
+	if got := grantOf(driver, "uid-a").CPUs(); got != cpuset.New(2, 3) {
 		t.Errorf("cpus %s, want 2-3", got)
 	}
 }
@@ -102,14 +103,14 @@ func TestRebootForgetsOnlyWhatTheMachineLost(t *testing.T) {
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)))
 	mustPrepare(t, driver, claim("b", result("r", "numa-1", 2)))
 	config := testConfig()
-	config.Reserved = grantOf(driver, "uid-b").cpus()
+	config.Reserved = grantOf(driver, "uid-b").CPUs()
 	same, err := disk.tryOpen(config)
 	if err != nil || len(same.grants) != 2 {
 		t.Fatalf("same boot: grants %v, %v, want both: their containers run", same.grants, err)
 	}
 	config.BootID = "boot-2"
 	rebooted := disk.openWith(config)
-	if _, kept := rebooted.grants.find("uid-a"); !kept || len(rebooted.grants) != 1 {
+	if _, kept := rebooted.grants.Find("uid-a"); !kept || len(rebooted.grants) != 1 {
 		t.Errorf("grants %v, want that of claim a only", rebooted.grants)
 	}
 	if _, left := disk.files()["dra.numa-claim_uid-b.json"]; left {
@@ -170,7 +171,7 @@ func TestPrepareRefuses(t *testing.T) {
 // From Kubernetes 1.38 on, results may spell capacities with the driver's domain.
 func TestPrepareReadsBothSpellingsOfCapacities(t *testing.T) {
 	type amounts = map[resourceapi.QualifiedName]resource.Quantity
-	shares := make([]Share, 0, 2)
+	shares := make([]ledger.Share, 0, 2)
 	for _, prefix := range []resourceapi.QualifiedName{"", Name + "/"} {
 		driver := newDisk(t).open()
 		wanted := claim("a", result("r", "numa-0", 2))

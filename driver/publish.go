@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -29,11 +31,11 @@ type Publication struct {
 // published is what the last Publication was made from.
 type published struct {
 	machine *numa.Machine
-	strays  []Share
+	strays  []ledger.Share
 	faults  zones.Faults
 	blocked cpuset.Set
 	waiting map[string]string // see withheldFunctions
-	caches  *cacheState
+	caches  *dividing.Caches
 	devices []resourceapi.Device
 
 	allocatable bool
@@ -46,18 +48,18 @@ type published struct {
 //
 // Blocked are CPUs that do not count: partitions hold them, and no grant has them. A zone
 // of which they are all gets a taint.
-func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blocked cpuset.Set) Publication {
+func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) string, blocked cpuset.Set) Publication {
 	seen := d.shown.Load()
-	grants := seen.grants.grants()
-	slices.SortFunc(grants, byAge)
+	grants := seen.grants.Grants()
+	slices.SortFunc(grants, ledger.ByAge)
 	missing := missingHugepages(seen.machine, grants)
 	problems, tainted := problemsOf(seen.machine, grants, missing, fault)
-	seen.caches.addProblems(problems, grants)
+	seen.caches.AddProblems(problems, grants)
 	d.taintBlocked(tainted, seen.machine, blocked)
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
 	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked ||
-		!maps.Equal(seen.withheld, last.waiting) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, Share.Equal)
+		!maps.Equal(seen.withheld, last.waiting) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, ledger.Share.Equal)
 	if renewed {
 		all := devices(seen.machine, d.config.counting(seen.allocatable), seen.caches, strays, blocked, tainted)
 		taintWithheld(all, seen.withheld)
@@ -70,13 +72,9 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share Share) string, blo
 func taintWithheld(devices []resourceapi.Device, withheld map[string]string) {
 	for i := range devices {
 		if fault := withheld[devices[i].Name]; fault != "" {
-			devices[i].Taints = append(slices.Clip(devices[i].Taints), faultTaint(fault))
+			devices[i].Taints = append(slices.Clip(devices[i].Taints), deviceclasses.FaultTaint(fault))
 		}
 	}
-}
-
-func faultTaint(fault string) resourceapi.DeviceTaint {
-	return resourceapi.DeviceTaint{Key: deviceclasses.TaintFault, Value: fault, Effect: resourceapi.DeviceTaintEffectNoSchedule}
 }
 
 // taintBlocked adds the NUMA nodes without a CPU that is neither reserved nor blocked.
@@ -100,12 +98,12 @@ func (d *Driver) taintBlocked(tainted zones.Faults, machine *numa.Machine, block
 
 // problemsOf returns, by device, what claims do not get from it. It also returns the
 // NUMA nodes whose zones should not take more claims.
-func problemsOf(machine *numa.Machine, grants []Grant, missing map[string]string, faultOf func(types.UID, Share) string) (problems map[string][]string, tainted zones.Faults) {
+func problemsOf(machine *numa.Machine, grants []ledger.Grant, missing map[string]string, faultOf func(types.UID, ledger.Share) string) (problems map[string][]string, tainted zones.Faults) {
 	problems, tainted = make(map[string][]string), make(zones.Faults)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
 			add := func(format string, args ...any) {
-				problems[share.Device] = append(problems[share.Device], "claim "+grant.name()+": "+fmt.Sprintf(format, args...))
+				problems[share.Device] = append(problems[share.Device], "claim "+grant.FullName()+": "+fmt.Sprintf(format, args...))
 			}
 			if fault := share.Fault(machine); fault != "" {
 				add("%s", fault)

@@ -8,17 +8,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // sound is a node on which every cgroup is as it should be.
-func sound(types.UID, Share) string { return "" }
+func sound(types.UID, ledger.Share) string { return "" }
 
 func TestAFunctionThatIsGoneIsAProblemOfItsClaim(t *testing.T) {
 	machine := testMachine()
 	machine.PCI = []numa.PCIFunction{{Address: "0000:3b:00.0"}}
-	problems, tainted := problemsOf(&machine, sampleCheckpoint().Grants[2:], nil, sound)
+	sample, err := ledger.DecodeCheckpoint([]byte(files.Read(t, "ledger/testdata/checkpoint.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, tainted := problemsOf(&machine, sample.Grants[2:], nil, sound)
 	for device, address := range map[string]string{"nvme-0000-3b-00-0": "", "nic-0000-5e-00-2": "0000:5e:00.2", "gpu-0000-17-00-0": "0000:17:00.0"} {
 		var want []string
 		if address != "" {
@@ -43,7 +49,7 @@ func TestPublishRenewsWhatHasChanged(t *testing.T) {
 			t.Errorf("%s: renewed %t with %d devices, want %t", what, publication.Renewed, len(publication.Devices), want)
 		}
 	}
-	faults := func(claimUID types.UID, _ Share) string {
+	faults := func(claimUID types.UID, _ ledger.Share) string {
 		return map[types.UID]string{"uid-a": "root invalid"}[claimUID]
 	}
 	renewed("first", true, driver.Publish(sound, cpuset.Set{}))

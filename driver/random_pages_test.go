@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -89,14 +90,14 @@ func (p pages) read(nodes cpuset.Set) (Hugepages, error) {
 
 // change lets strangers come and go, and containers of claims touch pages. Those of claims
 // that have ended are free again.
-func (p pages) change(random *rand.Rand, grants []Grant) {
-	held := map[types.UID]Grant{}
+func (p pages) change(random *rand.Rand, grants []ledger.Grant) {
+	held := map[types.UID]ledger.Grant{}
 	for _, grant := range grants {
 		held[grant.UID] = grant
 	}
 	for i := range p {
 		page := &p[i]
-		if grant, ok := held[page.owner]; !ok && page.owner != stranger || grant.hugepages(cpuset.New(page.node), page.size) < p.count(cpuset.New(page.node), page.size, page.owner) {
+		if grant, ok := held[page.owner]; !ok && page.owner != stranger || grant.Hugepages(cpuset.New(page.node), page.size) < p.count(cpuset.New(page.node), page.size, page.owner) {
 			page.owner = nobody
 		}
 		switch {
@@ -120,13 +121,13 @@ func (p pages) release(uid types.UID) {
 }
 
 // touch gives the page to a container of the claim, if the claim still has such a page.
-func (p pages) touch(page *page, grant Grant) {
+func (p pages) touch(page *page, grant ledger.Grant) {
 	for _, share := range grant.Shares {
 		zone := share.Zone()
-		if zone == nil || !zone.mems().Overlaps(cpuset.New(page.node)) {
+		if zone == nil || !zone.Mems().Overlaps(cpuset.New(page.node)) {
 			continue
 		}
-		if p.count(zone.mems(), page.size, grant.UID)+page.bytes <= zone.HugepageBytes[page.size] {
+		if p.count(zone.Mems(), page.size, grant.UID)+page.bytes <= zone.HugepageBytes[page.size] {
 			page.owner = grant.UID
 			return
 		}
@@ -135,7 +136,7 @@ func (p pages) touch(page *page, grant Grant) {
 
 // suffice reports whether there are enough pages for the wishes of a claim, besides those
 // that others were promised and those that are reserved.
-func (p pages) suffice(uid types.UID, wishes []zoneWish, grants []Grant) bool {
+func (p pages) suffice(uid types.UID, wishes []zoneWish, grants []ledger.Grant) bool {
 	for i, wish := range wishes {
 		nodes := cpuset.New(wish.zone.Nodes...)
 		for size := range wish.hugepageBytes {
@@ -146,7 +147,7 @@ func (p pages) suffice(uid types.UID, wishes []zoneWish, grants []Grant) bool {
 				}
 			}
 			for _, grant := range grants {
-				if held, used := grant.hugepages(nodes, size), p.count(nodes, size, grant.UID); grant.UID != uid && held > used {
+				if held, used := grant.Hugepages(nodes, size), p.count(nodes, size, grant.UID); grant.UID != uid && held > used {
 					need += held - used
 				}
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -132,7 +133,7 @@ func (w *world) pod() *corev1.Pod {
 // possible too.
 func (w *world) podsOf(claim *resourceapi.ResourceClaim) (pods []*corev1.Pod) {
 	for _, i := range w.random.Perm(len(w.pods)) {
-		if slices.Contains(slices.Collect(maps.Values(claimNames(w.pods[i]))), claim.Name) {
+		if slices.Contains(slices.Collect(maps.Values(ledger.ClaimNames(w.pods[i]))), claim.Name) {
 			pods = append(pods, w.pods[i])
 		}
 	}
@@ -144,7 +145,7 @@ func (w *world) plug(offline cpuset.Set) {
 	w.disk.machine = without(w.whole, offline)
 	w.driver.SetMachine(w.disk.machine)
 	for _, grant := range w.driver.Grants() {
-		if grant.cpus().Overlaps(offline) {
+		if grant.CPUs().Overlaps(offline) {
 			w.offline++
 		}
 	}
@@ -195,26 +196,26 @@ func (w *world) operate() {
 
 // compare checks the claims to which nothing was done. The only change allowed is that
 // a claim has lost its partition.
-func (w *world) compare(uid types.UID, before grantList) {
+func (w *world) compare(uid types.UID, before ledger.List) {
 	w.t.Helper()
 	for other, claim := range w.claims {
-		now, kept := w.driver.grants.find(other)
-		then, had := before.find(other)
+		now, kept := w.driver.grants.Find(other)
+		then, had := before.Find(other)
 		wishes, err := w.driver.wishes(claim)
-		needed := had && err == nil && then.fulfils(wishes)
+		needed := had && err == nil && fulfils(then, wishes)
 		if other == uid {
 			continue
 		}
 		if kept && had && len(now.Shares) == len(then.Shares) {
 			then.Shares = slices.Clone(then.Shares)
 			for i := range now.Shares {
-				if then := &then.Shares[i]; now.Shares[i].Scope() == ScopeShared && then.Scope() != ScopeShared {
-					then.Kind = then.Kind.withScope(ScopeShared)
+				if then := &then.Shares[i]; now.Shares[i].Scope() == ledger.ScopeShared && then.Scope() != ledger.ScopeShared {
+					*then = then.WithScope(ledger.ScopeShared)
 					w.degraded++
 				}
 			}
 		}
-		if needed && !kept || kept && !now.withoutNodes().equal(then.withoutNodes()) { // a drive that was swapped has other nodes
+		if needed && !kept || kept && !now.WithoutNodes().Equal(then.WithoutNodes()) { // a drive that was swapped has other nodes
 			w.t.Errorf("%s was changed to %s by what was done to %s", then, now, uid)
 		}
 	}
@@ -261,8 +262,8 @@ func (w *world) prepare(uid types.UID) {
 	if err != nil {
 		return // not allocated
 	}
-	before, had := w.driver.grants.find(uid)
-	renewed := !had || !before.fulfils(wishes)
+	before, had := w.driver.grants.Find(uid)
+	renewed := !had || !fulfils(before, wishes)
 	if renewed {
 		w.pages.release(uid) // the containers of an earlier allocation have ended
 	}
@@ -272,7 +273,7 @@ func (w *world) prepare(uid types.UID) {
 		return
 	}
 	grant := next.Grant
-	w.attached += len(grant.functions())
+	w.attached += len(grant.Functions())
 	if zones := zoneWishes(wishes); renewed && len(grant.Shares) > 0 {
 		if !w.pages.suffice(uid, zones, w.driver.Grants()) {
 			w.t.Errorf("%s has pages of others: %v", grant, w.pages)
@@ -282,26 +283,26 @@ func (w *world) prepare(uid types.UID) {
 			w.gigantic += int(zone.hugepageBytes["1Gi"] >> 30)
 		}
 	}
-	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Zone() != nil && s.Zone().Mixed }) {
+	if slices.ContainsFunc(grant.Shares, func(s ledger.Share) bool { return s.Zone() != nil && s.Zone().Mixed }) {
 		w.mixed++
 	}
-	if slices.ContainsFunc(grant.Shares, func(s Share) bool { return s.Zone() != nil && !s.Zone().IdleCPUs.IsEmpty() }) {
+	if slices.ContainsFunc(grant.Shares, func(s ledger.Share) bool { return s.Zone() != nil && !s.Zone().IdleCPUs.IsEmpty() }) {
 		w.idle++
 	}
-	if !grant.fulfils(wishes) || had && before.fulfils(wishes) && before.cpus() != grant.cpus() {
+	if !fulfils(grant, wishes) || had && fulfils(before, wishes) && before.CPUs() != grant.CPUs() {
 		w.t.Errorf("%s planned for %v, recorded is %s", grant, wishes, before)
 	}
 	delete(w.driver.orphans, uid)
 	if w.perform(w.driver.prepareSteps(next)) {
 		return // after recovery it has the old grant, the new one, or none
 	}
-	if !grantOf(w.driver, uid).equal(grant) {
+	if !grantOf(w.driver, uid).Equal(grant) {
 		w.t.Errorf("%s is on record, prepared was %s", grantOf(w.driver, uid), grant)
 	}
 }
 
 // short checks whether the node is as full as the error says.
-func (w *world) short(wishes []wish, own Grant, err error) {
+func (w *world) short(wishes []wish, own ledger.Grant, err error) {
 	w.t.Helper()
 	if errors.Is(err, errBindsNothing) && !slices.ContainsFunc(wishes, func(wish wish) bool {
 		zone, ok := wish.wanted.(zoneWish)
@@ -329,7 +330,7 @@ func (w *world) short(wishes []wish, own Grant, err error) {
 		if strings.Contains(err.Error(), "PCI function "+function.address+": claim ") {
 			w.taken++
 			for _, other := range w.driver.grants {
-				for _, f := range other.functions() {
+				for _, f := range other.Functions() {
 					if other.UID != own.UID && (f.Address == function.address || f.PhysFn == function.address || strings.HasPrefix(function.address, "0001:31:00.") && f.Address == "0001:31:00.0") {
 						return
 					}
@@ -338,7 +339,7 @@ func (w *world) short(wishes []wish, own Grant, err error) {
 		}
 	}
 	w.shortages++
-	free := w.driver.free().Union(own.cpus())
+	free := w.driver.free().Union(own.CPUs())
 	for _, one := range zoneWishes(wishes) {
 		wanted := 0
 		for _, other := range zoneWishes(wishes) {
@@ -366,11 +367,11 @@ func (w *world) unprepare(uid types.UID) {
 	w.t.Helper()
 	before := grantOf(w.driver, uid)
 	killed := w.perform(w.driver.unprepareSteps(uid))
-	if now, kept := w.driver.grants.find(uid); kept && (!killed || !now.equal(before)) {
+	if now, kept := w.driver.grants.Find(uid); kept && (!killed || !now.Equal(before)) {
 		w.t.Errorf("%s is still on record, released was %s", now, before)
 	}
-	if free := w.driver.free(); !killed && !before.cpus().Intersection(w.driver.grantable).IsSubsetOf(free) {
-		w.t.Errorf("cpus %s of the released claim are not among the free %s", before.cpus(), free)
+	if free := w.driver.free(); !killed && !before.CPUs().Intersection(w.driver.grantable).IsSubsetOf(free) {
+		w.t.Errorf("cpus %s of the released claim are not among the free %s", before.CPUs(), free)
 	}
 }
 
@@ -396,7 +397,7 @@ func (w *world) observe() {
 // left returns a partition that a container of some claim has left behind, or none.
 func (w *world) left() (held []Held) {
 	if grants := w.driver.Grants(); len(grants) > 0 && w.random.IntN(2) == 0 {
-		cpus := grants[w.random.IntN(len(grants))].cpus().Union(cpuset.New(15))
+		cpus := grants[w.random.IntN(len(grants))].CPUs().Union(cpuset.New(15))
 		held = []Held{{Cgroup: "kubepods/left", CPUs: cpus, Invalid: []string{"", "invalid"}[w.random.IntN(2)]}}
 	}
 	return held

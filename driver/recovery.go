@@ -11,6 +11,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -38,13 +40,13 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	if _, err := d.rereadFunctions(""); err != nil {
 		return nil, err
 	}
-	d.ready, d.loaded = true, onRecord{}
+	d.ready, d.loaded = true, ledger.Record{}
 	d.orphans, d.blocked = next.orphans, next.blocked
 	if d.config.Caches != nil {
 		d.repairCaches() // before containers start; RepairCaches reports what fails
 	}
-	_ = d.settleDefaults()     // before claims take CPUs; RepairPerformance reports what fails
-	_ = d.giveInterruptsBack() // so does it here
+	_ = d.tuning.SettleDefaults(d.grants.Grants())     // before claims take CPUs; RepairPerformance reports what fails
+	_ = d.tuning.GiveInterruptsBack(d.grants.Grants()) // so does it here
 	d.show()
 	return next.report, nil
 }
@@ -84,7 +86,7 @@ func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim, sin
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for uid, claim := range claims {
-		grant, held := d.grants.find(uid)
+		grant, held := d.grants.Find(uid)
 		if !held || !d.ready || d.lastPrepare[uid] > since {
 			continue
 		}
@@ -93,7 +95,7 @@ func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim, sin
 		}
 	}
 	maps.DeleteFunc(d.lastPrepare, func(uid types.UID, _ uint64) bool {
-		_, held := d.grants.find(uid)
+		_, held := d.grants.Find(uid)
 		return !held
 	})
 }
@@ -109,7 +111,7 @@ func (d *Driver) planObservation(held []Held) recovered {
 // observeSteps returns the steps that release the grants that next drops.
 func (d *Driver) observeSteps(next recovered) (steps []step) {
 	for _, grant := range d.grants {
-		if _, kept := next.grants.find(grant.UID); !kept {
+		if _, kept := next.grants.Find(grant.UID); !kept {
 			steps = append(steps, d.removeSpecStep(grant.UID))
 		}
 	}
@@ -121,25 +123,25 @@ func (d *Driver) observeSteps(next recovered) (steps []step) {
 
 // recovered is what recovery decides.
 type recovered struct {
-	grants  grantList
+	grants  ledger.List
 	orphans map[types.UID]string // see Driver
 	blocked []Held
 	report  Report
-	usedBy  func(Grant) string // see Driver
+	usedBy  func(ledger.Grant) string // see Driver
 }
 
 // planRecovery changes nothing.
 func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, held []Held) recovered {
 	next := recovered{orphans: make(map[types.UID]string), usedBy: d.asking()}
-	entries := make(map[types.UID]entry)
-	for _, e := range d.loaded.entries {
-		if d.loaded.bootID != d.config.BootID && !e.fromSpec && !d.honours(e.Grant) {
+	entries := make(map[types.UID]ledger.Entry)
+	for _, e := range d.loaded.Entries {
+		if d.loaded.BootID != d.config.BootID && !e.FromSpec && !d.honours(e.Grant) {
 			// No container survives a reboot, so the grant can be dropped. The kubelet
 			// prepares the claim again.
 			next.note(Released, e.Grant, "the machine has lost some of it since the last boot")
 			continue
 		}
-		if d.loaded.bootID != d.config.BootID && !e.fromSpec {
+		if d.loaded.BootID != d.config.BootID && !e.FromSpec {
 			e.Pods = nil // their containers have ended with that boot
 		}
 		if e.Unprepared {
@@ -150,26 +152,26 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 			}
 		}
 		entries[e.UID] = e
-		next.grants = next.grants.with(e.Grant)
+		next.grants = next.grants.With(e.Grant)
 	}
 	next.settle(held)
 	next.separate()
-	for _, grant := range next.grants.grants() {
+	for _, grant := range next.grants.Grants() {
 		switch _, waiting := next.orphans[grant.UID]; {
 		case waiting: // reported by settle
-		case entries[grant.UID].fromSpec:
+		case entries[grant.UID].FromSpec:
 			next.note(Restored, grant, "its CDI spec has it, the checkpoint does not")
 		default:
 			next.note(Kept, grant, "")
 		}
 	}
-	slices.SortStableFunc(next.report, func(a, b Finding) int { return byAge(a.Grant, b.Grant) })
+	slices.SortStableFunc(next.report, func(a, b Finding) int { return ledger.ByAge(a.Grant, b.Grant) })
 	next.block(held)
 	return next
 }
 
 // compare says why no claim needs the grant any more; "" if one does.
-func (d *Driver) compare(grant Grant, claim *resourceapi.ResourceClaim) (unneeded string) {
+func (d *Driver) compare(grant ledger.Grant, claim *resourceapi.ResourceClaim) (unneeded string) {
 	switch {
 	case claim == nil:
 		return "the claim is gone"
@@ -179,7 +181,7 @@ func (d *Driver) compare(grant Grant, claim *resourceapi.ResourceClaim) (unneede
 		return "the claim is not allocated on this node any more"
 	}
 	wishes, err := d.wishes(claim)
-	if err == nil && !grant.fulfils(wishes) {
+	if err == nil && !fulfils(grant, wishes) {
 		return "the claim was allocated again"
 	}
 	return "" // Prepare returns the error to the kubelet
@@ -198,8 +200,8 @@ const isUnprepared = "the claim was unprepared"
 // settle releases the orphans that no container uses and whose CPUs no partition holds.
 func (r *recovered) settle(held []Held) {
 	for _, uid := range slices.Sorted(maps.Keys(r.orphans)) {
-		grant, known := r.grants.find(uid)
-		i := slices.IndexFunc(held, func(h Held) bool { return h.CPUs.Overlaps(grant.cpus()) })
+		grant, known := r.grants.Find(uid)
+		i := slices.IndexFunc(held, func(h Held) bool { return h.CPUs.Overlaps(grant.CPUs()) })
 		if known && i >= 0 {
 			r.report = append(r.report, Finding{Waiting, grant, held[i], fmt.Sprintf("%s, but %s", r.orphans[uid], held[i])})
 			continue
@@ -211,7 +213,7 @@ func (r *recovered) settle(held []Held) {
 			}
 			r.note(Released, grant, r.orphans[uid])
 		}
-		r.grants = r.grants.without(uid)
+		r.grants = r.grants.Without(uid)
 		delete(r.orphans, uid)
 	}
 }
@@ -219,9 +221,9 @@ func (r *recovered) settle(held []Held) {
 // separate refuses each grant that has a CPU or a PCI function of an older one. Grants
 // that no claim needs count as younger than all others.
 func (r *recovered) separate() {
-	var kept []Grant
+	var kept []ledger.Grant
 	for _, grant := range r.byRight() {
-		i := slices.IndexFunc(kept, func(older Grant) bool { return grant.conflict(older) != "" })
+		i := slices.IndexFunc(kept, func(older ledger.Grant) bool { return grant.Conflict(older) != "" })
 		if i < 0 {
 			kept = append(kept, grant)
 			continue
@@ -230,35 +232,35 @@ func (r *recovered) separate() {
 			r.report = slices.DeleteFunc(r.report, func(f Finding) bool { return f.Grant.UID == grant.UID }) // settle reported it as waiting
 			r.note(Released, grant, why)
 		} else {
-			r.note(Refused, grant, fmt.Sprintf("%s of the older claim %s", grant.conflict(kept[i]), kept[i].name()))
+			r.note(Refused, grant, fmt.Sprintf("%s of the older claim %s", grant.Conflict(kept[i]), kept[i].FullName()))
 		}
-		r.grants = r.grants.without(grant.UID)
+		r.grants = r.grants.Without(grant.UID)
 		delete(r.orphans, grant.UID)
 	}
 }
 
 // byRight lists the grants that claims need and then the others. In both parts, older
 // grants come first.
-func (r *recovered) byRight() []Grant {
-	rank := func(grant Grant) int {
+func (r *recovered) byRight() []ledger.Grant {
+	rank := func(grant ledger.Grant) int {
 		if _, orphan := r.orphans[grant.UID]; orphan {
 			return 1
 		}
 		return 0
 	}
-	return slices.SortedFunc(slices.Values(r.grants.grants()), func(a, b Grant) int {
+	return slices.SortedFunc(slices.Values(r.grants.Grants()), func(a, b ledger.Grant) int {
 		if by := rank(a) - rank(b); by != 0 {
 			return by
 		}
-		return byAge(a, b)
+		return ledger.ByAge(a, b)
 	})
 }
 
 // block finds the CPUs that partitions hold and no grant has.
 func (r *recovered) block(held []Held) {
 	var granted cpuset.Set
-	for _, grant := range r.grants.grants() {
-		granted = granted.Union(grant.cpus())
+	for _, grant := range r.grants.Grants() {
+		granted = granted.Union(grant.CPUs())
 	}
 	for _, h := range held {
 		if h.CPUs = h.CPUs.Difference(granted); h.CPUs.IsEmpty() {
@@ -269,7 +271,7 @@ func (r *recovered) block(held []Held) {
 	}
 }
 
-func (r *recovered) note(outcome Outcome, grant Grant, why string) {
+func (r *recovered) note(outcome Outcome, grant ledger.Grant, why string) {
 	r.report = append(r.report, Finding{Outcome: outcome, Grant: grant, Why: why})
 }
 
@@ -277,9 +279,9 @@ func (r *recovered) note(outcome Outcome, grant Grant, why string) {
 // does not rewrite a file that says so: see recordOnce.
 func (d *Driver) beginStep() step {
 	return step{"record what the node had first", func() error {
-		text := encodeFirst(d.first)
-		if current, err := d.state.ReadFile(FirstName); err != nil || !bytes.Equal(current, text) {
-			return d.replace(FirstName, text)
+		text := d.tuning.FirstText()
+		if current, err := d.state.ReadFile(tuning.FirstName); err != nil || !bytes.Equal(current, text) {
+			return d.replace(tuning.FirstName, text)
 		}
 		return nil
 	}}
@@ -287,18 +289,18 @@ func (d *Driver) beginStep() step {
 
 // recoverySteps returns the steps that make the files say what was decided. Specs are
 // removed first, because a spec that is left would be read as a grant.
-func (d *Driver) recoverySteps(grants grantList) []step {
+func (d *Driver) recoverySteps(grants ledger.List) []step {
 	steps := []step{
 		d.beginStep(),
 		{"remove CDI specs without a claim", func() error {
 			return d.specs.RemoveExcept(func(uid string) bool {
-				_, kept := grants.find(types.UID(uid))
+				_, kept := grants.Find(types.UID(uid))
 				return kept
 			})
 		}},
 		d.recordOnce(grants),
 		{"remove half-written files", func() error {
-			for _, name := range []string{CheckpointName, FirstName} {
+			for _, name := range []string{ledger.CheckpointName, tuning.FirstName} {
 				if err := d.state.Remove(durable.Unfinished(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
@@ -307,7 +309,7 @@ func (d *Driver) recoverySteps(grants grantList) []step {
 		}},
 	}
 	for _, grant := range grants {
-		steps = append(steps, step{"write CDI spec of claim " + grant.name(), func() error {
+		steps = append(steps, step{"write CDI spec of claim " + grant.FullName(), func() error {
 			spec, err := d.spec(grant)
 			if err != nil {
 				return err
@@ -320,15 +322,15 @@ func (d *Driver) recoverySteps(grants grantList) []step {
 
 // recordOnce does not rewrite a checkpoint that already has these grants, so that a
 // node with a full or read-only disk can start.
-func (d *Driver) recordOnce(grants grantList) step {
+func (d *Driver) recordOnce(grants ledger.List) step {
 	record := d.recordStep("record boot "+d.config.BootID, grants)
 	write := record.run
 	record.run = func() error {
-		text, err := d.recordText(grants)
+		text, err := d.grantsText(grants)
 		if err != nil {
 			return err
 		}
-		if current, err := d.state.ReadFile(CheckpointName); err != nil || !bytes.Equal(current, text) {
+		if current, err := d.state.ReadFile(ledger.CheckpointName); err != nil || !bytes.Equal(current, text) {
 			return write()
 		}
 		d.grants = grants
@@ -347,9 +349,9 @@ func (d *Driver) namingBlocked(err error, of zones.Zone) error {
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(d.orphans)) {
-		grant, _ := d.grants.find(uid)
-		if cpus := grant.cpus().Intersection(of.CPUs); !cpus.IsEmpty() {
-			err = fmt.Errorf("%w; cpus %s are held by claim %s until its containers have ended: %s", err, cpus, grant.name(), d.orphans[uid])
+		grant, _ := d.grants.Find(uid)
+		if cpus := grant.CPUs().Intersection(of.CPUs); !cpus.IsEmpty() {
+			err = fmt.Errorf("%w; cpus %s are held by claim %s until its containers have ended: %s", err, cpus, grant.FullName(), d.orphans[uid])
 		}
 	}
 	return err

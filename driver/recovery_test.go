@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // claims is what the API server answers. preparedDisk prepares twoClaims.
@@ -66,7 +68,7 @@ func TestOrphansAreReleased(t *testing.T) {
 				t.Errorf("report\n%s\nwant\n%s", lines(report), want)
 			}
 			assertConsistent(t, disk, driver)
-			_, kept := driver.grants.find("uid-a")
+			_, kept := driver.grants.Find("uid-a")
 			free := driver.free()
 			if want := report[1].Outcome == Kept; kept != want || free.Contains(2) == want {
 				t.Errorf("grant on record %t, want %t; free are %s", kept, want, free)
@@ -104,7 +106,7 @@ func TestOrphanThatIsPreparedIsNoneAnyMore(t *testing.T) {
 	disk := preparedDisk(t)
 	driver, _ := disk.recover(claims{"uid-a": nil}, Held{Cgroup: "c", CPUs: cpuset.New(2, 3)})
 	mustPrepare(t, driver, twoClaims()["uid-a"])
-	if report, err := driver.Observe(nil); err != nil || len(report) > 0 || grantOf(driver, "uid-a").cpus() != cpuset.New(2, 3) {
+	if report, err := driver.Observe(nil); err != nil || len(report) > 0 || grantOf(driver, "uid-a").CPUs() != cpuset.New(2, 3) {
 		t.Errorf("report %s, %v; grants %v", lines(report), err, driver.grants)
 	}
 	assertConsistent(t, disk, driver)
@@ -134,7 +136,7 @@ func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPrepare(t, driver, wanted)
-	if got := grantOf(driver, "uid-c").cpus(); got != cpuset.New(6, 7) {
+	if got := grantOf(driver, "uid-c").CPUs(); got != cpuset.New(6, 7) {
 		t.Errorf("cpus %s, want 6-7", got)
 	}
 	assertConsistent(t, disk, driver)
@@ -177,13 +179,15 @@ func overlap(t *testing.T, disk disk) {
 	}
 	younger := grantOf(driver, "uid-a")
 	younger.Shares[0].Zone().CPUs = cpuset.New(5, 6)
-	disk.write(CheckpointName, string(encodeCheckpoint(Checkpoint{Version: checkpointVersion, BootID: "boot-1", Grants: driver.grants.with(younger).grants()})))
+	overlapping := ledger.NewCheckpoint("boot-1")
+	overlapping.Grants = driver.grants.With(younger).Grants()
+	disk.write(ledger.CheckpointName, string(overlapping.Encode()))
 }
 
 func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {
 	disk := preparedDisk(t)
 	overlap(t, disk)
-	read, err := DecodeCheckpoint([]byte(disk.files()[CheckpointName]))
+	read, err := ledger.DecodeCheckpoint([]byte(disk.files()[ledger.CheckpointName]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +236,7 @@ func TestLostCheckpointComesBackFromTheSpecs(t *testing.T) {
 	mustPrepare(t, before, claim("b", result("r", "numa-1", 2)))
 	mustPrepare(t, before, wanted)
 	files := disk.files()
-	disk.remove(CheckpointName)
+	disk.remove(ledger.CheckpointName)
 	driver, report := disk.recover(nil)
 	const why = ": its CDI spec has it, the checkpoint does not"
 	want := "restored claim default/b with cpus 4-5" + why + "\nrestored claim default/a with cpus 2-3" + why
@@ -243,15 +247,6 @@ func TestLostCheckpointComesBackFromTheSpecs(t *testing.T) {
 	share := grantOf(driver, "uid-a").Shares[0].Zone()
 	if share.MemoryBytes != 64<<20 || !maps.Equal(share.HugepageBytes, map[string]uint64{"2Mi": 4 << 20}) {
 		t.Errorf("share %+v, want 64 MiB of memory and 4 MiB of hugepages", share)
-	}
-}
-
-func TestNoteIsRead(t *testing.T) {
-	for _, want := range sampleCheckpoint().Grants {
-		got, current, err := decodeNote(cdi.Note{ClaimUID: string(want.UID), Text: encodeNote("boot-1", listed(want))}, "boot-1")
-		if err != nil || !current || !got.equal(want) {
-			t.Errorf("claim %s is read as %+v, %t, %v, want %+v", want.UID, got, current, err, want)
-		}
 	}
 }
 
@@ -280,7 +275,7 @@ func TestClaimThatIsPreparedWhileItIsAskedAboutStays(t *testing.T) {
 
 func TestSpecsOfAnEarlierBootSayNothing(t *testing.T) {
 	disk := preparedDisk(t)
-	disk.remove(CheckpointName)
+	disk.remove(ledger.CheckpointName)
 	driver := disk.openAfterBoot()
 	if len(driver.grants) > 0 {
 		t.Fatalf("grants %v, want a first start", driver.grants)
@@ -310,18 +305,18 @@ func TestLostCheckpointWithUnreadableSpecIsDamage(t *testing.T) {
 				t.Fatalf("nothing to change in %s", spec)
 			}
 			disk.write(specName("uid-a"), changed)
-			checkpoint := disk.files()[CheckpointName]
-			disk.remove(CheckpointName)
+			checkpoint := disk.files()[ledger.CheckpointName]
+			disk.remove(ledger.CheckpointName)
 			files := disk.files()
 			_, err := disk.tryOpen(testConfig())
 			for _, part := range []string{row.want, specName("uid-a"), "the checkpoint is missing", "drain the node"} {
-				if !GrantsUnknown(err) || !strings.Contains(err.Error(), part) {
+				if !ledger.GrantsUnknown(err) || !strings.Contains(err.Error(), part) {
 					t.Errorf("error %v, want one of a record that cannot be used, with %q", err, part)
 				}
 			}
 			assertFiles(t, disk.files(), files)
 			// With a checkpoint, the spec is simply written again.
-			disk.write(CheckpointName, checkpoint)
+			disk.write(ledger.CheckpointName, checkpoint)
 			assertConsistent(t, disk, disk.open())
 		})
 	}
@@ -332,13 +327,13 @@ func TestOldCheckpointPutBackIsCompletedFromTheSpecs(t *testing.T) {
 	driver := disk.open()
 	mustPrepare(t, driver, claim("a", result("r", "numa-1", 2)))
 	mustPrepare(t, driver, claim("old", result("r", "numa-1", 2)))
-	old := disk.files()[CheckpointName]
+	old := disk.files()[ledger.CheckpointName]
 	if err := driver.Unprepare("uid-old"); err != nil {
 		t.Fatal(err)
 	}
 	mustPrepare(t, driver, claim("b", result("r", "numa-1", 2)))
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2))) // allocated again
-	disk.write(CheckpointName, old)
+	disk.write(ledger.CheckpointName, old)
 	recovered, report := disk.recover(nil)
 	// Claim b has the same order as the claim whose CPUs it got. If two claims have the
 	// same order, the same one is always kept.
@@ -356,9 +351,9 @@ func TestOrphanThatOnlyItsSpecHasIsReleased(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
 	mustPrepare(t, driver, twoClaims()["uid-b"])
-	old := disk.files()[CheckpointName]
+	old := disk.files()[ledger.CheckpointName]
 	mustPrepare(t, driver, twoClaims()["uid-a"])
-	disk.write(CheckpointName, old)
+	disk.write(ledger.CheckpointName, old)
 	driver, report := disk.recover(claims{"uid-a": nil})
 	if want := "kept claim default/b with cpus 4-5\nreleased claim default/a with cpus 2-3: the claim is gone"; lines(report) != want {
 		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
@@ -372,7 +367,7 @@ func TestAmountsAreOnRecord(t *testing.T) {
 	wanted := claim("a", consuming(result("r", "numa-0", 2), "memory=1Gi", "hugepages2Mi=4Mi", "hugepages1Gi=0", "example.com/bandwidth=5"))
 	mustPrepare(t, driver, wanted)
 	want := []byte(`"memoryBytes":1073741824,"hugepageBytes":{"2Mi":4194304}}}]`)
-	if text := []byte(disk.files()[CheckpointName]); !bytes.Contains(text, want) {
+	if text := []byte(disk.files()[ledger.CheckpointName]); !bytes.Contains(text, want) {
 		t.Errorf("checkpoint %s, want %s", text, want)
 	}
 	for _, amount := range []string{"memory=-1", "hugepages2Mi=1e30", "bandwidth=5", "dra.numa/ways=1", "dra.numa/cpu=2"} {
@@ -392,5 +387,34 @@ func TestGrantsAreListedByAge(t *testing.T) {
 	grants := driver.Grants()
 	if len(grants) != 2 || grants[0].Name != "b" || grants[0].Order != 1 || grants[1].Order != 2 {
 		t.Errorf("grants %+v, want b, then a", grants)
+	}
+}
+
+func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
+	intact := preparedDisk(t).files()[ledger.CheckpointName]
+	for name, row := range map[string]struct {
+		data  string
+		wraps error
+		want  string
+	}{
+		"newer":   {strings.Replace(intact, `"version":1`, `"version":2`, 1), ledger.ErrOtherBuild, "version 2, this build reads"},
+		"empty":   {"", ledger.ErrDamaged, "drain the node, delete the file"},
+		"corrupt": {strings.Replace(intact, "4-5", "4-6", 1), ledger.ErrDamaged, "checksum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := newDisk(t)
+			path := filepath.Join(disk.state.Name(), ledger.CheckpointName)
+			disk.write(ledger.CheckpointName, row.data)
+			_, err := disk.tryOpen(testConfig())
+			if !errors.Is(err, row.wraps) || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("error %v, want %v with %q and the path", err, row.wraps, row.want)
+			}
+			if strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("error %q is not one line", err)
+			}
+			if now := files.Read(t, path); now != row.data {
+				t.Errorf("the file was touched: %q", now)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -51,7 +52,7 @@ func Rehearse(machine numa.Machine, config Config, state, specs *os.Root, runHoo
 	if err := restarted(start, grant); err != nil {
 		return fmt.Errorf("rehearse a restart: %w", err)
 	}
-	if err := state.Remove(CheckpointName); err != nil {
+	if err := state.Remove(ledger.CheckpointName); err != nil {
 		return fmt.Errorf("rehearse the loss of the checkpoint: %w", err)
 	}
 	if err := restarted(start, grant); err != nil {
@@ -67,12 +68,12 @@ func Rehearse(machine numa.Machine, config Config, state, specs *os.Root, runHoo
 }
 
 // restarted returns an error if a driver that starts does not find the grant as it is.
-func restarted(start func() (*Driver, error), grant Grant) error {
+func restarted(start func() (*Driver, error), grant ledger.Grant) error {
 	d, err := start()
 	if err != nil {
 		return err
 	}
-	if read, held := d.Grant(grant.UID); !held || !read.equal(grant) {
+	if read, held := d.Grant(grant.UID); !held || !read.Equal(grant) {
 		return fmt.Errorf("%s was prepared, and %s is read back", grant, read)
 	}
 	return nil

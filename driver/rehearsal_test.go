@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -51,7 +53,7 @@ func TestRehearsalUsesScratchDirectoriesOnly(t *testing.T) {
 	if err != nil || len(hook) != 1 || hook[0] != want {
 		t.Errorf("hook %q, %v, want %q", hook, err, want)
 	}
-	if names := slices.Sorted(maps.Keys(disk.files())); !slices.Equal(names, []string{CheckpointName, FirstName}) {
+	if names := slices.Sorted(maps.Keys(disk.files())); !slices.Equal(names, []string{ledger.CheckpointName, tuning.FirstName}) {
 		t.Errorf("files %q, want the checkpoint and the first values", names)
 	}
 }
@@ -105,14 +107,14 @@ func TestRehearsalNamesWhatFails(t *testing.T) {
 	}{
 		"hook": {func(disk) {}, func([]string) error { return errors.New("exit status 2") }, "rehearse to run the pin hook: exit status 2"},
 		"checkpoint": {
-			func(d disk) { inTheWay(d, CheckpointName+".new") }, noHook,
+			func(d disk) { inTheWay(d, ledger.CheckpointName+".new") }, noHook,
 			"rehearse the start of a node: record boot boot-1: ",
 		},
 		"CDI spec": {
 			func(d disk) { inTheWay(d, specName(rehearsed)+".new") }, noHook,
 			"rehearse the start of a node: remove CDI specs without a claim: ",
 		},
-		"damaged": {func(d disk) { d.write(CheckpointName, "{}") }, noHook, "rehearse the start of a node: "},
+		"damaged": {func(d disk) { d.write(ledger.CheckpointName, "{}") }, noHook, "rehearse the start of a node: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := newDisk(t)

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 )
 
 // RepairFiles writes files of the node again that another program has removed: CDI specs of
@@ -17,14 +20,14 @@ func (d *Driver) RepairFiles() (written []string, err error) {
 	if !d.ready {
 		return nil, nil
 	}
-	text, err := d.recordText(d.grants)
+	text, err := d.grantsText(d.grants)
 	if err != nil {
 		return nil, err
 	}
 	for _, file := range []struct {
 		name string
 		text []byte
-	}{{FirstName, encodeFirst(d.first)}, {CheckpointName, text}} {
+	}{{tuning.FirstName, d.tuning.FirstText()}, {ledger.CheckpointName, text}} {
 		if _, err := d.state.Lstat(file.name); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -46,15 +49,15 @@ func (d *Driver) RepairFiles() (written []string, err error) {
 			err = d.specs.Write(string(grant.UID), spec)
 		}
 		if err != nil {
-			return written, fmt.Errorf("write CDI spec of claim %s again: %w", grant.name(), err)
+			return written, fmt.Errorf("write CDI spec of claim %s again: %w", grant.FullName(), err)
 		}
-		written = append(written, "CDI spec of claim "+grant.name())
+		written = append(written, "CDI spec of claim "+grant.FullName())
 	}
 	return written, nil
 }
 
 // compareSpecs returns the grants without a CDI spec, and the number of specs without a grant.
-func (d *Driver) compareSpecs() (missing grantList, stray int, err error) {
+func (d *Driver) compareSpecs() (missing ledger.List, stray int, err error) {
 	uids, err := d.specs.ClaimUIDs()
 	if err != nil {
 		return nil, 0, fmt.Errorf("list CDI specs: %w", err)

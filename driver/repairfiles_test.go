@@ -3,6 +3,9 @@ package driver
 import (
 	"slices"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 )
 
 // Another program removes files while the daemon runs.
@@ -14,7 +17,7 @@ func TestRemovedFilesAreWrittenAgain(t *testing.T) {
 		disk.remove(name)
 	}
 	written, err := driver.RepairFiles()
-	if err != nil || !slices.Equal(written, []string{FirstName, CheckpointName, "CDI spec of claim default/a", "CDI spec of claim default/b"}) {
+	if err != nil || !slices.Equal(written, []string{tuning.FirstName, ledger.CheckpointName, "CDI spec of claim default/a", "CDI spec of claim default/b"}) {
 		t.Errorf("written are %q, %v", written, err)
 	}
 	assertFiles(t, disk.files(), want)
@@ -27,9 +30,9 @@ func TestRemovedFilesAreWrittenAgain(t *testing.T) {
 // may start.
 func TestTheSpecOfAClaimThatEndsIsNotWrittenAgain(t *testing.T) {
 	n, _ := changedNode(t)
-	driver := n.start(slow(), false)
-	allowed := driver.config.Tuning
-	driver.config.Tuning = nil
+	off := n.config()
+	off.Tuning = nil
+	driver := n.openWith(off)
 	for _, end := range []func() error{func() error { return driver.Unprepare("uid-a") }, func() error { return driver.Abandon("uid-a") }} {
 		if err := end(); err != nil {
 			t.Log(err)
@@ -38,6 +41,6 @@ func TestTheSpecOfAClaimThatEndsIsNotWrittenAgain(t *testing.T) {
 			t.Errorf("written are %q, %v", written, err)
 		}
 	}
-	driver.config.Tuning = allowed
+	driver = n.start(slow(), false)
 	unprepare(t, driver, "uid-a")
 }

@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -22,9 +23,9 @@ const (
 // Finding is one line of a Report.
 type Finding struct {
 	Outcome Outcome
-	Grant   Grant  // empty if Blocked
-	Held    Held   // the partition, if the grant is Waiting for one or CPUs are Blocked; else empty
-	Why     string // one clause; empty if Kept
+	Grant   ledger.Grant // empty if Blocked
+	Held    Held         // the partition, if the grant is Waiting for one or CPUs are Blocked; else empty
+	Why     string       // one clause; empty if Kept
 }
 
 // String is the finding as logs and events show it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
@@ -41,7 +42,7 @@ func (d *Driver) rereadFunctions(except types.UID) (news []string, err error) {
 	fresh := sync.OnceValue(d.othersChanged)
 	usedBy := d.asking()
 	for _, grant := range d.grants {
-		if grant.UID == except || len(grant.functions()) == 0 {
+		if grant.UID == except || len(grant.Functions()) == 0 {
 			continue
 		}
 		reread := grant.Grant
@@ -54,23 +55,23 @@ func (d *Driver) rereadFunctions(except types.UID) (news []string, err error) {
 			if len(now.Former) > 0 && usedBy(grant.Grant) == "" {
 				now.Former = nil
 			}
-			if now.equal(f) {
+			if now.Equal(f) {
 				continue
 			}
 			reread.Shares = slices.Clone(reread.Shares) // recorded shares are never changed
 			reread.Shares[i].Kind = now
-			news = append(news, fmt.Sprintf("PCI function %s of claim %s: %s", f.Address, grant.name(), now.since(f)))
+			news = append(news, fmt.Sprintf("PCI function %s of claim %s: %s", f.Address, grant.FullName(), now.Since(f)))
 		}
-		if reread.equal(grant.Grant) {
+		if reread.Equal(grant.Grant) {
 			continue
 		}
-		changed := listed(reread)
-		next = next.withListed(changed)
+		changed := ledger.NewListed(reread)
+		next = next.WithListed(changed)
 		spec, err := d.spec(changed)
 		if err != nil {
 			return nil, err
 		}
-		specs = append(specs, step{"write CDI spec of claim " + grant.name(), func() error { return d.specs.Ensure(string(changed.UID), spec) }})
+		specs = append(specs, step{"write CDI spec of claim " + grant.FullName(), func() error { return d.specs.Ensure(string(changed.UID), spec) }})
 	}
 	if len(specs) == 0 {
 		return nil, nil
@@ -98,7 +99,7 @@ func (d *Driver) othersChanged() bool {
 
 // reread returns the function as it is now. The other grants are those of the list. Fresh says
 // whether CDI specs of other programs may have changed.
-func (d *Driver) reread(claim types.UID, f *FunctionShare, list grantList, fresh func() bool) *FunctionShare {
+func (d *Driver) reread(claim types.UID, f *ledger.FunctionShare, list ledger.List, fresh func() bool) *ledger.FunctionShare {
 	now := *f
 	access, err := devnode.Read(d.config.Machine, f.Address)
 	switch {
@@ -111,19 +112,19 @@ func (d *Driver) reread(claim types.UID, f *FunctionShare, list grantList, fresh
 			now.Nodes = access.All()
 		}
 		if f.CDIDevice == "" || fresh() {
-			now.Lost = d.deviceOfOthers(f, access) || list.nodeOfOther(claim, access.Nodes) != ""
+			now.Lost = d.deviceOfOthers(f, access) || list.NodeOfOther(claim, access.Nodes) != ""
 		}
 		if now.Lost {
 			now.Nodes = nil
 		}
 	}
-	now.follow(f)
+	now.Follow(f)
 	return &now
 }
 
 // isRebinding reports whether the function does not have the kernel driver that its claim
 // wants.
-func (d *Driver) isRebinding(f *FunctionShare) bool {
+func (d *Driver) isRebinding(f *ledger.FunctionShare) bool {
 	if f.Driver == "" {
 		return false
 	}
@@ -133,84 +134,10 @@ func (d *Driver) isRebinding(f *FunctionShare) bool {
 
 // deviceOfOthers reports whether the CDI device of another program that the claim has does not
 // stand for the function any more: the program may name devices by an index.
-func (d *Driver) deviceOfOthers(f *FunctionShare, access devnode.Access) bool {
+func (d *Driver) deviceOfOthers(f *ledger.FunctionShare, access devnode.Access) bool {
 	if f.CDIDevice == "" {
 		return false
 	}
 	now, err := d.otherDevice(f, access)
 	return err == nil && now != f.CDIDevice
-}
-
-// nodeOfOther returns the claim and the function for which one of the devices is on record; ""
-// if none is, except for the claim itself.
-func (l grantList) nodeOfOther(claim types.UID, nodes []devnode.Node) string {
-	for _, other := range l {
-		if other.UID == claim {
-			continue
-		}
-		for _, held := range other.functions() {
-			if held.hasDevice(nodes) {
-				return fmt.Sprintf("claim %s has PCI function %s", other.name(), held.Address)
-			}
-		}
-	}
-	return ""
-}
-
-// hasDevice reports whether containers of the claim may open one of these devices.
-func (f *FunctionShare) hasDevice(nodes []devnode.Node) bool {
-	for _, own := range slices.Concat(f.Nodes, f.Former) {
-		if !own.IsShared() && slices.ContainsFunc(nodes, func(n devnode.Node) bool { return n.Number() == own.Number() }) {
-			return true
-		}
-	}
-	return false
-}
-
-// follow sets which nodes containers may still have from before.
-func (f *FunctionShare) follow(before *FunctionShare) {
-	f.Former = nil
-	for _, node := range slices.Concat(before.Former, before.Nodes) {
-		has := func(n devnode.Node) bool { return n.Number() == node.Number() }
-		if !node.IsShared() && !slices.ContainsFunc(f.Nodes, has) && !slices.ContainsFunc(f.Former, has) {
-			f.Former = append(f.Former, node)
-		}
-	}
-	slices.SortFunc(f.Former, func(a, b devnode.Node) int { return strings.Compare(a.Path, b.Path) })
-}
-
-// since says how the function has changed.
-func (f *FunctionShare) since(before *FunctionShare) string {
-	switch {
-	case f.Lost && !before.Lost:
-		return "it is gone, or has devices that containers of another claim may have; no container of the claim can start"
-	case f.Lost == before.Lost && slices.Equal(f.Nodes, before.Nodes):
-		return "its former device nodes are free again"
-	}
-	return fmt.Sprintf("its device nodes are %s now", paths(f.Nodes))
-}
-
-func paths(nodes []devnode.Node) string {
-	if len(nodes) == 0 {
-		return "none"
-	}
-	var all []string
-	for _, node := range nodes {
-		all = append(all, node.Path+" ("+node.Number()+")")
-	}
-	return strings.Join(all, ", ")
-}
-
-// withoutNodes returns the grant without device nodes: those of another boot say nothing. No
-// container of that boot runs, and each claim is prepared again.
-func (g Grant) withoutNodes() Grant {
-	for i, share := range g.Shares {
-		if f := share.Function(); f != nil {
-			next := *f
-			next.Nodes, next.Former, next.Lost = nil, nil, false
-			g.Shares = slices.Clone(g.Shares) // recorded shares are never changed
-			g.Shares[i].Kind = &next
-		}
-	}
-	return g
 }

@@ -184,7 +184,7 @@ func TestAFunctionWithoutItsDriverIsNotReread(t *testing.T) {
 	if err := disk.kernel.Write("sys/bus/pci/devices/0001:21:00.0/driver/unbind", "0001:21:00.0"); err != nil {
 		t.Fatal(err)
 	}
-	if news, err := driver.RereadFunctions(); err != nil || len(news) > 0 || !grantOf(driver, "uid-a").equal(before) {
+	if news, err := driver.RereadFunctions(); err != nil || len(news) > 0 || !grantOf(driver, "uid-a").Equal(before) {
 		t.Errorf("news %q, %v", news, err)
 	}
 }

@@ -3,11 +3,10 @@ package driver
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )

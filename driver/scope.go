@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // user is what decideScopes needs to know about one container of a pod.
@@ -17,7 +19,7 @@ type user struct {
 // container that is not a sidecar ends before the next one starts. All other containers
 // run at the same time. Ephemeral containers use no claims.
 func podUsers(pod *corev1.Pod) []user {
-	names := claimNames(pod)
+	names := ledger.ClaimNames(pod)
 	var users []user
 	add := func(container corev1.Container, ends bool) {
 		next := user{ends: ends}
@@ -36,23 +38,6 @@ func podUsers(pod *corev1.Pod) []user {
 		add(container, false)
 	}
 	return users
-}
-
-// claimNames maps the names in the pod's spec.resourceClaims to the names of the
-// claims. If a claim was made from a template, its name is in the pod's status.
-func claimNames(pod *corev1.Pod) map[string]string {
-	names := make(map[string]string)
-	for _, entry := range pod.Spec.ResourceClaims {
-		if entry.ResourceClaimName != nil {
-			names[entry.Name] = *entry.ResourceClaimName
-		}
-	}
-	for _, made := range pod.Status.ResourceClaimStatuses {
-		if made.ResourceClaimName != nil {
-			names[made.Name] = *made.ResourceClaimName
-		}
-	}
-	return names
 }
 
 // scoped is what decideScopes needs to know about one share. The scopes of several
@@ -77,7 +62,7 @@ func (s scoped) in(users []user) []bool {
 }
 
 // partitioned reports whether the share would be in a partition.
-func (s scoped) partitioned() bool { return s.cpus && !s.mixed && s.scope != ScopeShared }
+func (s scoped) partitioned() bool { return s.cpus && !s.mixed && s.scope != ledger.ScopeShared }
 
 // decideScopes decides the scope of each share from the pods that use it. A container
 // is in at most one partition, with all of its CPUs. That is its own partition, or its
@@ -106,7 +91,7 @@ func decideScopes(pods []*corev1.Pod, shares []scoped) {
 				continue
 			}
 			if met[i] && shares[i].scope != inPod[i].scope {
-				inPod[i].scope = ScopeShared
+				inPod[i].scope = ledger.ScopeShared
 			}
 			shares[i].scope, met[i] = inPod[i].scope, true
 		}
@@ -131,9 +116,9 @@ func (s scoped) alone(pods [][]user) string {
 		}
 	}
 	if (usedIn > 1 || atOnce) && (s.mixed || !s.cpus) {
-		return ScopeShared
+		return ledger.ScopeShared
 	}
-	return ScopeContainer
+	return ledger.ScopeContainer
 }
 
 // joinPod decides the scope of shares that several containers of the pod use at the same
@@ -164,17 +149,17 @@ func joinPod(users []user, shares []scoped) {
 		switch {
 		case shares[members[0]].recorded:
 			for _, i := range members {
-				if shares[i].scope == ScopePod && !covers || shares[i].scope == ScopeContainer && slices.Contains(atOnce, i) {
-					shares[i].scope = ScopeShared
+				if shares[i].scope == ledger.ScopePod && !covers || shares[i].scope == ledger.ScopeContainer && slices.Contains(atOnce, i) {
+					shares[i].scope = ledger.ScopeShared
 				}
 			}
 		case len(atOnce) > 0 && covers:
 			for _, i := range members {
-				shares[i].scope = ScopePod
+				shares[i].scope = ledger.ScopePod
 			}
 		default:
 			for _, i := range atOnce {
-				shares[i].scope = ScopeShared
+				shares[i].scope = ledger.ScopeShared
 			}
 		}
 	}
@@ -214,7 +199,7 @@ func spreadShared(users []user, shares []scoped) (changed bool) {
 		}
 		for j := range shares {
 			if used(shares[j]) && shares[j].partitioned() {
-				shares[j].scope, changed = ScopeShared, true
+				shares[j].scope, changed = ledger.ScopeShared, true
 			}
 		}
 	}
@@ -230,14 +215,14 @@ func agree(users []user, shares []scoped) (changed bool) {
 			continue
 		}
 		members = append(members, i)
-		ofPod = ofPod || share.scope == ScopePod
-		ofContainer = ofContainer || share.scope == ScopeContainer
+		ofPod = ofPod || share.scope == ledger.ScopePod
+		ofContainer = ofContainer || share.scope == ledger.ScopeContainer
 	}
 	if !ofPod || !ofContainer {
 		return false
 	}
 	for _, i := range members {
-		shares[i].scope = ScopeShared
+		shares[i].scope = ledger.ScopeShared
 	}
 	return true
 }
@@ -245,48 +230,50 @@ func agree(users []user, shares []scoped) (changed bool) {
 // scope decides the scopes of a claim's shares. It decides again on the recorded shares
 // of other claims in the same pods, because one of them may have to give up its
 // partition.
-func (d *Driver) scope(grant Grant, recorded bool, pods []*corev1.Pod) change {
+func (d *Driver) scope(grant ledger.Grant, recorded bool, pods []*corev1.Pod) change {
 	grants := append(d.neighbours(grant, pods), grant)
 	var shares []scoped
 	for i, neighbour := range grants {
 		for _, share := range neighbour.Shares {
 			main, _, _ := strings.Cut(share.Request, "/")
-			next := share.Kind.scoped()
-			next.claim, next.request = neighbour.Name, main
-			next.recorded = next.recorded || recorded || i < len(grants)-1
+			next := scoped{claim: neighbour.Name, request: main, recorded: true} // without CPUs, it changes the scope of no other share
+			if zone := share.Zone(); zone != nil {
+				next.cpus, next.mixed, next.scope = !zone.CPUs.IsEmpty(), zone.Mixed, zone.Scope
+				next.recorded = recorded || i < len(grants)-1
+			}
 			shares = append(shares, next)
 		}
 	}
 	decideScopes(pods, shares)
 	for i := range grants {
-		grants[i] = grants[i].withScopes(shares[:len(grants[i].Shares)])
+		grants[i] = withScopes(grants[i], shares[:len(grants[i].Shares)])
 		shares = shares[len(grants[i].Shares):]
 	}
 	next := change{Grant: grants[len(grants)-1]}
 	for _, decided := range grants {
-		next.grants = append(next.grants, listed(decided))
+		next.grants = append(next.grants, ledger.NewListed(decided))
 	}
 	return next
 }
 
 // withScopes returns the grant with the scopes that were decided for its shares.
-func (g Grant) withScopes(decided []scoped) Grant {
-	same := func(share Share, decided scoped) bool { return share.Kind.scoped().scope == decided.scope }
+func withScopes(g ledger.Grant, decided []scoped) ledger.Grant {
+	same := func(share ledger.Share, decided scoped) bool { return share.Scope() == decided.scope }
 	if slices.EqualFunc(g.Shares, decided, same) {
 		return g
 	}
 	g.Shares = slices.Clone(g.Shares) // recorded shares are never changed
 	for i := range g.Shares {
-		g.Shares[i].Kind = g.Shares[i].Kind.withScope(decided[i].scope)
+		g.Shares[i] = g.Shares[i].WithScope(decided[i].scope)
 	}
 	return g
 }
 
 // neighbours returns the grants of the other claims that the pods use.
-func (d *Driver) neighbours(grant Grant, pods []*corev1.Pod) (others []Grant) {
+func (d *Driver) neighbours(grant ledger.Grant, pods []*corev1.Pod) (others []ledger.Grant) {
 	names := make(map[string]bool)
 	for _, pod := range pods {
-		for _, name := range claimNames(pod) {
+		for _, name := range ledger.ClaimNames(pod) {
 			names[name] = name != grant.Name
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // TestScopesAgainstASimulatedPod takes random pods through every state in which the
@@ -29,15 +31,15 @@ func TestScopesAgainstASimulatedPod(t *testing.T) {
 		if problem := simulate(line, shares, scopes); problem != "" {
 			t.Fatalf("pod %d, %s, has %v with scopes %v: %s", i, line, shares, scopes, problem)
 		}
-		if len(shares) == 1 && scopes[0] == ScopeShared {
-			for _, better := range []string{"container", ScopePod} {
+		if len(shares) == 1 && scopes[0] == ledger.ScopeShared {
+			for _, better := range []string{"container", ledger.ScopePod} {
 				if simulate(line, shares, []string{better}) == "" {
 					t.Fatalf("pod %d, %s: %s is shared, but could be of a %s", i, line, shares[0], better)
 				}
 			}
 		}
 	}
-	for _, scope := range []string{"container", ScopePod, ScopeShared} {
+	for _, scope := range []string{"container", ledger.ScopePod, ledger.ScopeShared} {
 		if seen[scope] < 500 {
 			t.Errorf("scope %s was decided %d times", scope, seen[scope])
 		}
@@ -91,7 +93,7 @@ func simulate(line string, shares, scopes []string) string {
 	for i, container := range containers {
 		running = append(running, i)
 		for _, share := range container.uses {
-			if scopes[slices.Index(shares, share)] == ScopePod && !slices.Contains(pod, share) {
+			if scopes[slices.Index(shares, share)] == ledger.ScopePod && !slices.Contains(pod, share) {
 				pod = append(pod, share)
 			}
 		}

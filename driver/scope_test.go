@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -57,7 +58,7 @@ func scopesOf(pods []string, line string) string {
 		name, kind, _ := strings.Cut(name, "+")
 		claim, request, _ := strings.Cut(name, "/")
 		if record == "container" {
-			record = ScopeContainer
+			record = ledger.ScopeContainer
 		}
 		shares = append(shares, scoped{
 			claim: claim, request: request, cpus: kind != "memory", mixed: kind == "mixed", recorded: recorded, scope: record,
@@ -76,7 +77,7 @@ func scopesOf(pods []string, line string) string {
 	var scopes []string
 	for _, share := range shares {
 		scope := share.scope
-		if scope == ScopeContainer {
+		if scope == ledger.ScopeContainer {
 			scope = "container"
 		}
 		scopes = append(scopes, scope)
@@ -167,7 +168,7 @@ func TestClaimsOfAPodAgreeInAnyOrder(t *testing.T) {
 		mustPrepare(t, driver, a, pod)
 		mustPrepare(t, driver, b, pod)
 		for _, grant := range driver.Grants() {
-			if grant.Shares[0].Scope() != ScopeShared || grant.Shares[0].KernelExclusive() {
+			if grant.Shares[0].Scope() != ledger.ScopeShared || grant.Shares[0].KernelExclusive() {
 				t.Errorf("%s has scope %q", grant, grant.Shares[0].Scope())
 			}
 		}
@@ -217,7 +218,7 @@ func TestNeighboursAreOfTheSameNamespace(t *testing.T) {
 	foreign.Namespace = "other"
 	mustPrepare(t, driver, foreign, podOf("main:b main:b main:"))
 	mustPrepare(t, driver, claim("a", result("r", "numa-0", 2)), podOf("main:a,b"))
-	if got := grantOf(driver, "uid-a").Shares[0]; got.Scope() != ScopeContainer || got.CPUs() != cpuset.New(2, 3) {
+	if got := grantOf(driver, "uid-a").Shares[0]; got.Scope() != ledger.ScopeContainer || got.CPUs() != cpuset.New(2, 3) {
 		t.Errorf("share %+v, want one container's cpus 2-3", got)
 	}
 }

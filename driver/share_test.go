@@ -12,29 +12,9 @@ import (
 	metadata "k8s.io/dynamic-resource-allocation/api/metadata/v1beta1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
-
-func TestKernelExclusive(t *testing.T) {
-	some := cpuset.New(2, 3)
-	for name, row := range map[string]struct {
-		share     Share
-		want      bool
-		partition string // that the hook makes
-	}{
-		"root":        {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "root"}}, true, "root"},
-		"isolated":    {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "isolated"}}, true, "isolated"},
-		"of a pod":    {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "root", Scope: ScopePod}}, true, "root"},
-		"none":        {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "none"}}, false, "none"},
-		"shared":      {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "root", Scope: ScopeShared}}, false, "none"},
-		"mixed":       {Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: some, Partition: "root", Mixed: true}}, false, "none"},
-		"memory only": {Share{Kind: &ZoneShare{NUMANodes: []int{0}}}, false, "none"},
-	} {
-		if got := row.share.KernelExclusive(); got != row.want || row.share.Spec(ExclusivityKernel).Kind.(*cdi.Zone).Partition != row.partition {
-			t.Errorf("%s: %t and the hook makes a %s, want %t and %s", name, got, row.share.Spec(ExclusivityKernel).Kind.(*cdi.Zone).Partition, row.want, row.partition)
-		}
-	}
-}
 
 // KEP-5304: the attributes for a container have the same form as the published ones.
 func TestAttributesOfAShareAreMetadata(t *testing.T) {
@@ -71,7 +51,7 @@ func TestAttributesOfAShareAreMetadata(t *testing.T) {
 	for cpu := 0; cpu < 100; cpu += 2 {
 		odd.Insert(cpu)
 	}
-	if _, has := (Share{Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: odd, Partition: "root"}}).Attributes()[Name+"/cpus"]; has {
+	if _, has := (ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: odd, Partition: "root"}}).Attributes()[Name+"/cpus"]; has {
 		t.Errorf("an attribute has %d characters", len(odd.String()))
 	}
 }
@@ -104,11 +84,11 @@ func opaque(source resourceapi.AllocationConfigSource, parameters string, reques
 
 // A kernel without partitions must not be asked for one: the container would not start.
 func TestHookMakesPartitionsWhereTheKernelHasThem(t *testing.T) {
-	grant := Grant{UID: "u", Shares: []Share{{Request: "r", Device: "numa-0", Kind: &ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(0), Partition: "isolated", Scope: ScopePod}}}}
+	grant := ledger.Grant{UID: "u", Shares: []ledger.Share{{Request: "r", Device: "numa-0", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(0), Partition: "isolated", Scope: ledger.ScopePod}}}}
 	for by, want := range map[Exclusivity]string{
 		ExclusivityKernel: "isolated pod", ExclusivityCooperative: "none container", ExclusivityNone: "none container",
 	} {
-		share := grant.cdiClaim(by).Shares[0].Kind.(*cdi.Zone)
+		share := grant.CDIClaim(by == ExclusivityKernel).Shares[0].Kind.(*cdi.Zone)
 		if got := share.Partition + " " + share.Scope; got != want {
 			t.Errorf("exclusivity %s: the hook makes %s, want %s", by, got, want)
 		}

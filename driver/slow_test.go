@@ -56,7 +56,7 @@ func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 	resume := reached() // the claim is on record, and the driver reads its spec to compare it
 	go prepare("a")
 	go prepare("b")
-	if got := driver.Grants(); len(got) != 2 || got[1].cpus() != cpuset.New(2, 6) {
+	if got := driver.Grants(); len(got) != 2 || got[1].CPUs() != cpuset.New(2, 6) {
 		t.Errorf("while the disk is slow grants are %v", got)
 	}
 	if pinned, ok := driver.Pinned([]string{"dra.numa/claim=uid-early_r_numa-1"}); !ok || pinned.CPUs != cpuset.New(4, 5) {
@@ -77,7 +77,7 @@ func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 	disk.remove(specName("uid-a") + ".aside")
 	assertDisjoint(t, driver)
 	assertConsistent(t, disk, driver)
-	if got := grantOf(driver, "uid-a").cpus(); got != cpuset.New(2, 6) {
+	if got := grantOf(driver, "uid-a").CPUs(); got != cpuset.New(2, 6) {
 		t.Errorf("claim a has cpus %s, want what it had at first", got)
 	}
 }

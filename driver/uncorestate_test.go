@@ -11,6 +11,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -131,7 +133,7 @@ func TestTheStatusSaysWhatWasAskedAndGot(t *testing.T) {
 	if want := `"performance":{"asked":{"minUncoreFrequency":"max"},"uncore":[{"package":1,"die":0,"minFrequency":"1.8GHz"}]}`; err != nil || !strings.Contains(string(status), want) {
 		t.Errorf("status %s, %v, want %s", status, err, want)
 	}
-	checkpoint := n.files()[CheckpointName] + n.files()[FirstName]
+	checkpoint := n.files()[ledger.CheckpointName] + n.files()[tuning.FirstName]
 	for _, text := range []string{
 		`"uncore":[{"package":1,"die":0,"wantKHz":2400000,"gotKHz":1800000}],"applied":true`,
 		`"uncore":[{"package":1,"die":0,"firstKHz":800000,"wantKHz":1800000,"gotKHz":1800000}]`,
@@ -373,9 +375,10 @@ func TestTheUncoreIsRestoredWhenTheNodeAllowsItAgain(t *testing.T) {
 	n := newDieNode(t)
 	before, driver := n.power.Values(), n.open()
 	mustPrepare(t, driver, fastMesh("a", "numa-1", 2, "2GHz"))
-	driver = n.open()
-	driver.config.Tuning = nil
-	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), errNotTuned.Error()) || strings.Contains(err.Error(), "\n") {
+	off := n.config()
+	off.Tuning = nil
+	driver = n.openWith(off)
+	if err := driver.Unprepare("uid-a"); err == nil || !strings.Contains(err.Error(), "this node changes no frequencies, idle states and interrupts any more") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
 	}
 	unprepare(t, n.open(), "uid-a")

@@ -26,7 +26,7 @@ func (d *Driver) Unmet() map[string]string {
 	seen := d.shown.Load()
 	unmet := make(map[string]string)
 	for _, one := range []struct{ setting, why string }{
-		{SettingCache, seen.caches.undone()},
+		{SettingCache, seen.caches.Undone()},
 		{SettingCache, seen.undone.measuring},
 		{SettingPerformance, seen.undone.tuning},
 	} {
@@ -35,4 +35,11 @@ func (d *Driver) Unmet() map[string]string {
 		}
 	}
 	return unmet
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

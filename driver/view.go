@@ -8,6 +8,8 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -18,13 +20,13 @@ import (
 // wait for a disk, unlike callers that change something.
 type view struct {
 	machine *numa.Machine
-	grants  grantList
+	grants  ledger.List
 	blocked []Held
 	// downgraded are CPUs of shares whose partition does not exist now, because several
 	// pods use them.
 	downgraded cpuset.Set
 	withheld   map[string]string // see withheldFunctions
-	caches     *cacheState
+	caches     *dividing.Caches
 	waiting    int // see Figures
 	undone     undone
 
@@ -33,7 +35,7 @@ type view struct {
 
 // show makes the current state the view. The caller holds the lock.
 func (d *Driver) show() {
-	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.caches, len(d.orphans), d.undone, d.allocatable})
+	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.dividing.Current(), len(d.orphans), d.undone, d.allocatable})
 }
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because
@@ -60,10 +62,6 @@ func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
 func (d *Driver) SetMachine(machine numa.Machine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.config.Tuning != nil {
-		online := machine.Online.Difference(d.machine.Online)
-		d.online, d.uncoreDue = d.online.Union(online), d.uncoreDue || !online.IsEmpty()
-	}
 	d.use(withSteadyMemory(*d.machine, machine))
 	d.show()
 }
@@ -76,21 +74,22 @@ func (d *Driver) use(machine numa.Machine) {
 		all = all.Union(machine.Zones[i].CPUs)
 	}
 	d.grantable = all.Difference(d.config.Reserved)
-	_ = d.readCaches() // an error is in d.caches
+	d.tuning.Use(d.machine, d.grantable)
+	d.dividing.Use(d.machine)
 	d.useDevices()
 }
 
 // useDevices remembers what the node would publish if there were no claims.
 func (d *Driver) useDevices() {
 	d.devices = make(map[string]resourceapi.Device)
-	for _, device := range devices(d.machine, d.config.counting(d.allocatable), d.caches, nil, cpuset.Set{}, nil) {
+	for _, device := range devices(d.machine, d.config.counting(d.allocatable), d.dividing.Current(), nil, cpuset.Set{}, nil) {
 		d.devices[device.Name] = device
 	}
 }
 
 // Grant is what a claim holds; held is false if it holds nothing.
-func (d *Driver) Grant(claimUID types.UID) (grant Grant, held bool) {
-	return d.shown.Load().grants.find(claimUID)
+func (d *Driver) Grant(claimUID types.UID) (grant ledger.Grant, held bool) {
+	return d.shown.Load().grants.Find(claimUID)
 }
 
 // Blocked returns the CPUs that partitions hold and no grant has. No claim gets them.
@@ -115,19 +114,19 @@ func (d *Driver) SetNodeAllocatable(counts bool) {
 func (d *Driver) Config() Config { return d.config }
 
 // Grants is what each claim holds, the oldest first.
-func (d *Driver) Grants() []Grant {
-	return slices.SortedFunc(slices.Values(d.shown.Load().grants.grants()), byAge)
+func (d *Driver) Grants() []ledger.Grant {
+	return slices.SortedFunc(slices.Values(d.shown.Load().grants.Grants()), ledger.ByAge)
 }
 
 // Pinned is what claims give one container.
 type Pinned struct {
-	CPUs         cpuset.Set // of all shares, without idle CPUs unless a partition has them; no CPUs: memory only
-	Mems         cpuset.Set // that its memory must come from; empty if it may come from any NUMA node
-	Mixed        bool       // the container runs on the Pool as well
-	MemoryPolicy string     // as in ZoneShare; that of the last share that has one
-	PolicyMems   cpuset.Set // that the MemoryPolicy is about: the Mems for bind, else the NUMA nodes of all shares
-	Claims       []string   // namespace/name, ascending, each once
-	Shares       []Share    // ascending by claim UID; not to be changed
+	CPUs         cpuset.Set     // of all shares, without idle CPUs unless a partition has them; no CPUs: memory only
+	Mems         cpuset.Set     // that its memory must come from; empty if it may come from any NUMA node
+	Mixed        bool           // the container runs on the Pool as well
+	MemoryPolicy string         // as in ZoneShare; that of the last share that has one
+	PolicyMems   cpuset.Set     // that the MemoryPolicy is about: the Mems for bind, else the NUMA nodes of all shares
+	Claims       []string       // namespace/name, ascending, each once
+	Shares       []ledger.Share // ascending by claim UID; not to be changed
 }
 
 // Pinned unites what these CDI devices give one container; ok is false if none of them
@@ -139,7 +138,7 @@ func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 				continue
 			}
 			pinned.Shares = append(pinned.Shares, share)
-			pinned.Claims = append(pinned.Claims, grant.name())
+			pinned.Claims = append(pinned.Claims, grant.FullName())
 			if zone := share.Zone(); zone != nil {
 				pinned.add(zone, d.config.Exclusivity)
 			}
@@ -161,19 +160,19 @@ func (p *Pinned) Environment() []string {
 	}
 	shares := make([]cdi.Share, 0, len(p.Shares))
 	for _, share := range p.Shares {
-		shares = append(shares, share.Spec(ExclusivityNone)) // the environment is the same in all modes
+		shares = append(shares, share.Spec(false)) // the environment is the same in all modes
 	}
 	return cdi.Environment(shares)
 }
 
-func (p *Pinned) add(share *ZoneShare, by Exclusivity) {
+func (p *Pinned) add(share *ledger.ZoneShare, by Exclusivity) {
 	cpus := share.RunCPUs()
-	if by == ExclusivityKernel && share.kernelExclusive() {
+	if by == ExclusivityKernel && share.KernelExclusive() {
 		cpus = share.CPUs // the cpuset is the partition, which keeps other tasks off the idle CPUs
 	}
 	p.CPUs = p.CPUs.Union(cpus)
-	p.Mems = p.Mems.Union(share.binds())
-	p.PolicyMems = p.PolicyMems.Union(share.mems())
+	p.Mems = p.Mems.Union(share.Binds())
+	p.PolicyMems = p.PolicyMems.Union(share.Mems())
 	p.Mixed = p.Mixed || share.Mixed
 	if share.MemoryPolicy != "" {
 		p.MemoryPolicy = share.MemoryPolicy
@@ -185,21 +184,12 @@ func (p *Pinned) add(share *ZoneShare, by Exclusivity) {
 // kernel keeps other tasks off all of them. It is also false if no CPU would remain.
 func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
 	seen := d.shown.Load()
-	cpus = untaken(seen.machine.Online, seen.grants)
+	cpus = ledger.Untaken(seen.machine.Online, seen.grants)
 	for _, grant := range seen.grants {
-		restrict = restrict || slices.ContainsFunc(grant.Shares, func(share Share) bool {
+		restrict = restrict || slices.ContainsFunc(grant.Shares, func(share ledger.Share) bool {
 			byKernel := d.config.Exclusivity == ExclusivityKernel && share.KernelExclusive() && !share.CPUs().Overlaps(seen.downgraded)
 			return !share.CPUs().IsEmpty() && !byKernel
 		})
 	}
 	return cpus, restrict && !cpus.IsEmpty()
-}
-
-// untaken returns the CPUs that no grant has.
-func untaken(cpus cpuset.Set, grants grantList) cpuset.Set {
-	var taken cpuset.Set
-	for i := range grants {
-		grants[i].addTo(&taken, grants[i].words)
-	}
-	return cpus.Difference(taken)
 }

@@ -65,7 +65,7 @@ func TestGrantKeepsCPUsThatGoOffline(t *testing.T) {
 		t.Error("a CPU that is offline was given away")
 	}
 	disk.machine = smaller
-	if driver = disk.open(); grantOf(driver, "uid-a").cpus() != cpuset.New(4, 5) {
+	if driver = disk.open(); grantOf(driver, "uid-a").CPUs() != cpuset.New(4, 5) {
 		t.Errorf("after a restart grants are %v", driver.grants)
 	}
 	driver.SetMachine(testMachine())
@@ -86,7 +86,7 @@ func TestCPUsThatComeOnlineAreGivenOut(t *testing.T) {
 	}
 	driver.SetMachine(testMachine())
 	mustPrepare(t, driver, wanted)
-	if got := grantOf(driver, "uid-a").cpus(); got != cpuset.New(4, 5, 6, 7) {
+	if got := grantOf(driver, "uid-a").CPUs(); got != cpuset.New(4, 5, 6, 7) {
 		t.Errorf("cpus %s, want 4-7", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -131,7 +132,7 @@ func TestIsolatedCPUsOfARecordedClaim(t *testing.T) {
 	driver := disk.openAfterBoot()
 	wanted := claim("old", result("r", "numa-1", 2))
 	mustPrepare(t, driver, wanted)
-	if got := grantOf(driver, "uid-old").cpus().String(); got != "6-7" {
+	if got := grantOf(driver, "uid-old").CPUs().String(); got != "6-7" {
 		t.Errorf("cpus %s after the boot, want 6-7", got)
 	}
 }
@@ -241,7 +242,7 @@ func TestDistributedCPUsGoWhereThereAreSome(t *testing.T) {
 	mustPrepare(t, driver, claim("big", result("r", "socket-1", 120)))
 	wanted := configured(claim("a", result("r", "socket-1", 8)), fromClaim(`"placement": "distribute"`))
 	mustPrepare(t, driver, wanted)
-	if got := grantOf(driver, "uid-a").cpus(); got.Size() != 8 {
+	if got := grantOf(driver, "uid-a").CPUs(); got.Size() != 8 {
 		t.Errorf("cpus %s, want all 8 that are left", got)
 	}
 }
@@ -290,13 +291,13 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		published := func() []string {
 			machine := driver.Machine()
 			strays := strays(&machine, driver.config, driver.Grants())
-			return summaries(devices(&machine, driver.config, &cacheState{}, strays, cpuset.Set{}, nil))
+			return summaries(devices(&machine, driver.config, &dividing.Caches{}, strays, cpuset.Set{}, nil))
 		}
 		if got := published(); !slices.Equal(got, change.beside) {
 			t.Errorf("from %q to %q:\n%s\nwant\n%s", change.from, change.to, strings.Join(got, "\n"), strings.Join(change.beside, "\n"))
 		}
 		mustPrepare(t, driver, old) // as if the kubelet had restarted
-		if got, want := grantOf(driver, "uid-old"), grantOf(before, "uid-old"); !got.equal(want) {
+		if got, want := grantOf(driver, "uid-old"), grantOf(before, "uid-old"); !got.Equal(want) {
 			t.Errorf("the old claim has %+v, had %+v", got, want)
 		}
 		mustPrepare(t, driver, claim("late", result("r", change.device, 2))) // allocated before the change, prepared after it

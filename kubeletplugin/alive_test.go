@@ -12,10 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/api/resource"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
-
-	"google.golang.org/grpc"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"

@@ -26,6 +26,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // claimStatuses writes to each ResourceClaim what was prepared for it, and whether that
@@ -47,7 +48,7 @@ type claimStatuses struct {
 
 // claimStatus is the status of one claim that has a grant.
 type claimStatus struct {
-	grant driver.Grant
+	grant ledger.Grant
 	pace  pace // of writes
 
 	seen   *resourceapi.ResourceClaim // as the API server last had it; nil if that is not known
@@ -73,7 +74,7 @@ func newClaimStatuses(client kubernetes.Interface, config driver.Config) *claimS
 
 // set takes what a claim was given. The claim is as the API server has it, or nil if
 // that is not known. If it already has the right status, set causes no request.
-func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant) {
+func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant ledger.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := &claimStatus{grant: grant, seen: claim}
@@ -88,7 +89,7 @@ func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant driver.Grant
 
 // share takes all grants, because preparing one claim can change the scope of another
 // claim's shares.
-func (s *claimStatuses) share(grants []driver.Grant) {
+func (s *claimStatuses) share(grants []ledger.Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, grant := range grants {
@@ -99,12 +100,12 @@ func (s *claimStatuses) share(grants []driver.Grant) {
 	}
 }
 
-func sameScope(a, b driver.Share) bool { return a.Scope() == b.Scope() }
+func sameScope(a, b ledger.Share) bool { return a.Scope() == b.Scope() }
 
 // recover takes the grants that existed before this daemon, and the answers of the API
 // server about their claims, which may be incomplete. If claims is nil, recover does
 // nothing.
-func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim, grants []driver.Grant) {
+func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim, grants []ledger.Grant) {
 	if claims == nil {
 		return
 	}
@@ -314,13 +315,13 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 }
 
 // keeping returns what keeps others off the CPUs of a share. The caller holds the lock.
-func (s *claimStatuses) keeping(claimUID types.UID, share driver.Share) keeping {
+func (s *claimStatuses) keeping(claimUID types.UID, share ledger.Share) keeping {
 	return keeping{s.node, s.others, s.partitions.of(claimUID, share)}
 }
 
 // networkOf returns the first network interface of the share, by its name on the host.
 // It returns nil for a share without one.
-func networkOf(share driver.Share) *resourceapi.NetworkDeviceData {
+func networkOf(share ledger.Share) *resourceapi.NetworkDeviceData {
 	interfaces := share.Interfaces()
 	if len(interfaces) == 0 {
 		return nil

@@ -28,6 +28,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -48,9 +49,9 @@ func openStored(t *testing.T) (*fake.Clientset, *claimStatuses) {
 	return api, openStatuses(t, api)
 }
 
-func statusGrant(cpus cpuset.Set) driver.Grant {
-	return driver.Grant{Namespace: "default", Name: "c", UID: "uid-c", Shares: []driver.Share{
-		{Request: "main", Device: "numa-1", ShareID: shareUID, Kind: &driver.ZoneShare{NUMANodes: []int{1}, CPUs: cpus, Partition: "root", MemoryBytes: 1 << 30, Why: "2 whole cores"}},
+func statusGrant(cpus cpuset.Set) ledger.Grant {
+	return ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c", Shares: []ledger.Share{
+		{Request: "main", Device: "numa-1", ShareID: shareUID, Kind: &ledger.ZoneShare{NUMANodes: []int{1}, CPUs: cpus, Partition: "root", MemoryBytes: 1 << 30, Why: "2 whole cores"}},
 	}}
 }
 
@@ -281,10 +282,10 @@ func TestClaimsWithInternalErrorsHoldUpNoOther(t *testing.T) {
 func TestScopeChangesWhileTheStatusIsWritten(t *testing.T) {
 	api, statuses := openStored(t)
 	shared := statusGrant(cpuset.New(4))
-	shared.Shares[0].Zone().Scope = driver.ScopeShared
+	shared.Shares[0].Zone().Scope = ledger.ScopeShared
 	var preparing sync.WaitGroup
 	refuse(api, "update", "resourceclaims", func(string) error {
-		preparing.Go(func() { statuses.share([]driver.Grant{shared}) })
+		preparing.Go(func() { statuses.share([]ledger.Grant{shared}) })
 		time.Sleep(10 * time.Millisecond) // orders nothing, unlike a channel
 		return apierrors.NewInternalError(io.ErrUnexpectedEOF)
 	})
@@ -348,7 +349,7 @@ func TestClaimsFromBeforeARestart(t *testing.T) {
 	other := claim("c", "uid-renewed")
 	fresh := openStatuses(t, nil)
 	fresh.observe(inState(partitionState{downgraded: true}), poolAway)
-	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": claim("c", "uid-c"), "uid-d": other}, []driver.Grant{
+	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": claim("c", "uid-c"), "uid-d": other}, []ledger.Grant{
 		statusGrant(cpuset.New(4)), {Namespace: "default", Name: "d", UID: "uid-d"},
 	})
 	if len(fresh.claims) != 1 || fresh.queue.Len() != 1 {
@@ -360,7 +361,7 @@ func TestClaimsFromBeforeARestart(t *testing.T) {
 	}
 	prepared := openStatuses(t, nil)
 	prepared.set(claim("c", "uid-c"), statusGrant(cpuset.New(5)))
-	prepared.recover(map[types.UID]*resourceapi.ResourceClaim{}, []driver.Grant{statusGrant(cpuset.New(4))})
+	prepared.recover(map[types.UID]*resourceapi.ResourceClaim{}, []ledger.Grant{statusGrant(cpuset.New(4))})
 	if status := prepared.claims["uid-c"]; status.seen == nil || status.grant.Shares[0].CPUs() != cpuset.New(5) {
 		t.Errorf("status %+v, want that of the kubelet's call", status)
 	}
@@ -438,8 +439,8 @@ func TestClaimStatusFollowsTheScope(t *testing.T) {
 		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
 		waitReason(t, api, reasonKernelPartition)
 		shared := statusGrant(cpuset.New(4))
-		shared.Shares[0].Zone().Scope = driver.ScopeShared
-		statuses.share([]driver.Grant{{UID: "of another daemon"}, shared})
+		shared.Shares[0].Zone().Scope = ledger.ScopeShared
+		statuses.share([]ledger.Grant{{UID: "of another daemon"}, shared})
 		waitReason(t, api, reasonShared)
 	})
 }
@@ -454,7 +455,7 @@ func TestConditionsAreOfSingleShares(t *testing.T) {
 	_, statuses := openStored(t)
 	grant := statusGrant(cpuset.New(4))
 	second := grant.Shares[0]
-	second.Request, second.Device, second.Kind = "second", "numa-1", &driver.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(6), Partition: "root"}
+	second.Request, second.Device, second.Kind = "second", "numa-1", &ledger.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(6), Partition: "root"}
 	grant.Shares = append(grant.Shares, second)
 	statuses.observe(inState(partitionState{fault: "root invalid"}), poolAway)
 	statuses.set(claim("c", "uid-c"), grant)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // Reasons of the condition Exclusive. The condition is true with the first two reasons.
@@ -39,7 +40,7 @@ type keeping struct {
 }
 
 // exclusive returns the condition Exclusive of a share of a zone.
-func exclusive(share driver.Share, by keeping) metav1.Condition {
+func exclusive(share ledger.Share, by keeping) metav1.Condition {
 	condition := metav1.Condition{Type: deviceclasses.ConditionExclusive, Status: metav1.ConditionFalse}
 	condition.Reason, condition.Message = whyExclusive(share, by)
 	if condition.Reason == reasonKernelPartition || condition.Reason == reasonSharedPool {
@@ -48,7 +49,7 @@ func exclusive(share driver.Share, by keeping) metav1.Condition {
 	return condition
 }
 
-func whyExclusive(share driver.Share, by keeping) (reason, message string) {
+func whyExclusive(share ledger.Share, by keeping) (reason, message string) {
 	kernel := by.node == driver.ExclusivityKernel
 	partitioned := kernel && share.KernelExclusive()
 	switch {
@@ -64,7 +65,7 @@ func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 	why, what := whyNoPartition(share, kernel)
 	if partitioned {
 		why, what = reasonShared, "more than one pod uses the claim: it gets a partition when only one pod is left"
-		if share.Scope() == driver.ScopePod {
+		if share.Scope() == ledger.ScopePod {
 			what += " that was there when the claim was prepared"
 		}
 	}
@@ -77,21 +78,21 @@ func whyExclusive(share driver.Share, by keeping) (reason, message string) {
 	return reasonSharedPool, "the container runtime keeps other containers off the CPUs, but other tasks may run on them: " + what
 }
 
-func whoRuns(share driver.Share) string {
-	if share.Scope() == driver.ScopePod {
+func whoRuns(share ledger.Share) string {
+	if share.Scope() == ledger.ScopePod {
 		return "a container of the pod is running"
 	}
 	return "a container that uses the claim is running"
 }
 
-func whyNoPartition(share driver.Share, kernel bool) (reason, message string) {
+func whyNoPartition(share ledger.Share, kernel bool) (reason, message string) {
 	zone := share.Zone()
 	switch {
 	case zone.Mixed:
 		return reasonMixed, "the claim is mixed, so its containers run on the shared pool as well"
 	case zone.Partition == deviceclasses.PartitionNone:
 		return reasonPartitionNone, "the claim asks for no partition"
-	case share.Scope() == driver.ScopeShared:
+	case share.Scope() == ledger.ScopeShared:
 		return reasonShared, "only some containers of the pod use the claim, or several pods use it"
 	case !kernel:
 		return reasonNotSupported, "the node does not use cpuset partitions, which need Linux 6.11 or newer"

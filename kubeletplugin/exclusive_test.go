@@ -10,29 +10,30 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 func TestConditionExclusive(t *testing.T) {
 	cpus := cpuset.New(4, 5)
-	plain := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root"}}
-	pod := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Scope: driver.ScopePod}}
-	shared := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Scope: driver.ScopeShared}}
-	mixed := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Mixed: true}}
-	none := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: deviceclasses.PartitionNone}}
+	plain := ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root"}}
+	pod := ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Scope: ledger.ScopePod}}
+	shared := ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Scope: ledger.ScopeShared}}
+	mixed := ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Mixed: true}}
+	none := ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: deviceclasses.PartitionNone}}
 	kernel, cooperative := driver.ExclusivityKernel, driver.ExclusivityCooperative
 	fault, downgraded := partitionState{fault: "root invalid (x)"}, partitionState{downgraded: true}
 	seen := make(map[string]bool)
 	for name, row := range map[string]struct {
-		share   driver.Share
+		share   ledger.Share
 		by      keeping
 		reason  string
 		message string
 	}{
 		"container":                 {plain, keeping{node: kernel}, reasonKernelPartition, "while a container that uses the claim is running"},
-		"isolated":                  {driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, others: poolKept}, reasonKernelPartition, "kernel"},
+		"isolated":                  {ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, others: poolKept}, reasonKernelPartition, "kernel"},
 		"pod":                       {pod, keeping{node: kernel}, reasonKernelPartition, "while a container of the pod is running"},
-		"memory only":               {driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
+		"memory only":               {ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
 		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"invalid, pooled":           {plain, keeping{node: kernel, others: poolKept, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
 		"not pinned":                {plain, keeping{node: kernel, others: poolKept, partition: partitionState{unpinned: true}}, reasonNotPinned, "has not run the driver's hook"},

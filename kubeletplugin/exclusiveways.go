@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // reasonSharedWays is a reason of the condition Exclusive of shares of a cache, which have
@@ -16,7 +16,7 @@ const reasonSharedWays = "SharedWays"
 // exclusiveWays returns the condition Exclusive of a share of a cache: whether only the
 // claim uses its ways. The kernel gives them to all tasks on the CPUs of another share, so
 // that is so as far as the claim has these CPUs to itself.
-func exclusiveWays(share, cpus driver.Share, by keeping) metav1.Condition {
+func exclusiveWays(share, cpus ledger.Share, by keeping) metav1.Condition {
 	condition := exclusive(cpus, by)
 	switch {
 	case share.Cache().Pool == deviceclasses.PoolShared:
@@ -31,12 +31,12 @@ func exclusiveWays(share, cpus driver.Share, by keeping) metav1.Condition {
 }
 
 // cpusOf returns the share of a grant whose CPUs have the ways of a share of a cache.
-func cpusOf(grant driver.Grant, share driver.Share) (cpus driver.Share, found bool) {
-	i := slices.IndexFunc(grant.Shares, func(other driver.Share) bool {
+func cpusOf(grant ledger.Grant, share ledger.Share) (cpus ledger.Share, found bool) {
+	i := slices.IndexFunc(grant.Shares, func(other ledger.Share) bool {
 		return other.Zone() != nil && other.Request == share.Cache().CPUs
 	})
 	if i < 0 {
-		return driver.Share{}, false
+		return ledger.Share{}, false
 	}
 	return grant.Shares[i], true
 }

@@ -4,16 +4,17 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 func TestConditionExclusiveOfWays(t *testing.T) {
-	own := driver.Share{Request: "cpus", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root"}}
-	mixed := driver.Share{Request: "cpus", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root", Mixed: true}}
-	gold := driver.Share{Request: "cache", Kind: &driver.CacheShare{Pool: "guaranteed", CPUs: "cpus"}}
-	bronze := driver.Share{Request: "cache", Kind: &driver.CacheShare{Pool: "shared", CPUs: "cpus"}}
+	own := ledger.Share{Request: "cpus", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root"}}
+	mixed := ledger.Share{Request: "cpus", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root", Mixed: true}}
+	gold := ledger.Share{Request: "cache", Kind: &ledger.CacheShare{Pool: "guaranteed", CPUs: "cpus"}}
+	bronze := ledger.Share{Request: "cache", Kind: &ledger.CacheShare{Pool: "shared", CPUs: "cpus"}}
 	for name, row := range map[string]struct {
-		share, cpus driver.Share
+		share, cpus ledger.Share
 		by          keeping
 		want        string
 	}{
@@ -34,7 +35,7 @@ func TestConditionExclusiveOfWays(t *testing.T) {
 		},
 		"shared": {bronze, own, keeping{node: driver.ExclusivityKernel}, "False SharedWays: all claims of the pool shared have the same ways of the cache"},
 	} {
-		grant := driver.Grant{Shares: []driver.Share{row.share, row.cpus}}
+		grant := ledger.Grant{Shares: []ledger.Share{row.share, row.cpus}}
 		cpus, found := cpusOf(grant, row.share)
 		if !found {
 			t.Fatalf("%s: no share has the CPUs", name)
@@ -44,7 +45,7 @@ func TestConditionExclusiveOfWays(t *testing.T) {
 			t.Errorf("%s:\n%s, want\n%s", name, text, row.want)
 		}
 	}
-	if _, found := cpusOf(driver.Grant{Shares: []driver.Share{gold}}, gold); found {
+	if _, found := cpusOf(ledger.Grant{Shares: []ledger.Share{gold}}, gold); found {
 		t.Error("a grant without CPUs has some")
 	}
 }

@@ -12,25 +12,26 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 // functionGrant is that of statusGrant, with a card and a drive.
-func functionGrant() driver.Grant {
+func functionGrant() ledger.Grant {
 	grant := statusGrant(cpuset.New(4))
 	grant.Shares = append(
 		grant.Shares,
-		driver.Share{Request: "card", Device: "nic-0000-3b-00-0", Kind: &driver.FunctionShare{
+		ledger.Share{Request: "card", Device: "nic-0000-3b-00-0", Kind: &ledger.FunctionShare{
 			Address: "0000:3b:00.0", Kind: attached.NIC, Interfaces: []string{"ens1", "ens1d1"},
 		}},
-		driver.Share{Request: "drive", Device: "nvme-0000-5e-00-0", Kind: &driver.FunctionShare{
+		ledger.Share{Request: "drive", Device: "nvme-0000-5e-00-0", Kind: &ledger.FunctionShare{
 			Address: "0000:5e:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240}, {Path: "/dev/nvme0n1", Type: "b", Major: 259}},
 		}},
-		driver.Share{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &driver.FunctionShare{
+		ledger.Share{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &ledger.FunctionShare{
 			Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=0",
 		}},
-		driver.Share{Request: "guest", Device: "nvme-0000-5f-00-0", Kind: &driver.FunctionShare{
+		ledger.Share{Request: "guest", Device: "nvme-0000-5f-00-0", Kind: &ledger.FunctionShare{
 			Address: "0000:5f:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{{Path: "/dev/vfio/7", Type: "c", Major: 243}}, Driver: "vfio-pci", Before: binding.State{Driver: "nvme"},
 		}},
 	)
@@ -69,9 +70,9 @@ func TestStatusSaysWhatAClaimHasOfAFunction(t *testing.T) {
 	if !hasStatuses(devices, devices) {
 		t.Error("a claim that says so already is written again")
 	}
-	for _, change := range []func(*driver.FunctionShare){
-		func(f *driver.FunctionShare) { f.Nodes = nil },
-		func(f *driver.FunctionShare) { f.Interfaces = []string{"ens2"} },
+	for _, change := range []func(*ledger.FunctionShare){
+		func(f *ledger.FunctionShare) { f.Nodes = nil },
+		func(f *ledger.FunctionShare) { f.Interfaces = []string{"ens2"} },
 	} {
 		changed := functionGrant()
 		for i := range changed.Shares {

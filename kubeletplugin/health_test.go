@@ -14,7 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -100,7 +100,7 @@ func TestProblemsOfClaims(t *testing.T) {
 	published := []resourceapi.Device{{Name: "numa-1"}, {Name: "numa-0"}}
 	check := func(what string, partitions partitionStates, taint, message string) {
 		t.Helper()
-		publication := d.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault }, cpuset.Set{})
+		publication := d.Publish(func(claimUID types.UID, share ledger.Share) string { return partitions.of(claimUID, share).fault }, cpuset.Set{})
 		want := []helper.DeviceHealth{healthy("numa-0"), healthy("numa-1")}
 		if message != "" {
 			want[0] = sick("numa-0", message)

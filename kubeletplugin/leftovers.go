@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // leftoverPause is how long leftovers waits after each look.
@@ -57,7 +58,7 @@ func (l *leftovers) look(ctx context.Context) error {
 		return nil // nobody has looked at the cgroups yet
 	}
 	since := l.driver.Prepares()
-	var idle []driver.Grant
+	var idle []ledger.Grant
 	for _, grant := range l.driver.Grants() {
 		if len((*recorded)[grant.UID]) == 0 {
 			idle = append(idle, grant)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // Reasons of the condition MemoryPolicy. It is true with the first one.
@@ -50,7 +50,7 @@ func ignoredText(fault pin.PolicyFault) string {
 }
 
 // memoryPolicy returns the condition MemoryPolicy of a share with a memory policy.
-func memoryPolicy(share driver.Share, fault pin.PolicyFault) metav1.Condition {
+func memoryPolicy(share ledger.Share, fault pin.PolicyFault) metav1.Condition {
 	condition := metav1.Condition{
 		Type: deviceclasses.ConditionMemoryPolicy, Status: metav1.ConditionTrue, Reason: reasonPolicyRequested,
 		Message: "the container runtime is asked for the policy " + share.Zone().MemoryPolicy + ", and no container was seen without it",

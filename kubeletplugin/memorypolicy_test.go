@@ -11,7 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -24,8 +24,8 @@ var someIgnored = pin.Ignored{
 func TestConditionMemoryPolicy(t *testing.T) {
 	_, statuses := openStored(t)
 	grant := statusGrant(cpuset.New(4))
-	grant.Shares = append(grant.Shares, driver.Share{
-		Request: "memory", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, MemoryPolicy: "bind"},
+	grant.Shares = append(grant.Shares, ledger.Share{
+		Request: "memory", Device: "numa-0", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, MemoryPolicy: "bind"},
 	})
 	statuses.set(claim("c", "uid-c"), grant)
 	for _, row := range []struct {
@@ -64,7 +64,7 @@ func TestIgnoredPolicyIsToldOnce(t *testing.T) {
 		api := fake.NewClientset(reserved())
 		events := newPodEvents(api, node, eventPace())
 		go events.run(t.Context())
-		events.tellIgnored(driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, someIgnored.PolicyFault, time.Unix(1000, 0))
+		events.tellIgnored(ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, someIgnored.PolicyFault, time.Unix(1000, 0))
 		synctest.Wait()
 		list, err := api.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) != 2 {

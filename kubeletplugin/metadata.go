@@ -18,6 +18,7 @@ import (
 	helper "k8s.io/dynamic-resource-allocation/kubeletplugin"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // The kubelet helper writes the device metadata that containers can read (KEP-5304):
@@ -33,7 +34,7 @@ const (
 // it between Recover and Start. A claim with only admin access has no grant, so
 // RemoveStaleMetadata asks the API server about claims without a grant. If the API
 // server does not answer, these claims keep their metadata.
-func RemoveStaleMetadata(ctx context.Context, client kubernetes.Interface, nodeName, pluginDir, cdiDir string, grants []driver.Grant) error {
+func RemoveStaleMetadata(ctx context.Context, client kubernetes.Interface, nodeName, pluginDir, cdiDir string, grants []ledger.Grant) error {
 	specs, err := os.OpenRoot(cdiDir)
 	if err != nil {
 		return err
@@ -134,11 +135,11 @@ func mountedFolder(specs fs.FS, name, below string) string {
 	return ""
 }
 
-func (f metadataFile) inUse(ctx context.Context, client kubernetes.Interface, nodeName string, grants []driver.Grant) (bool, error) {
+func (f metadataFile) inUse(ctx context.Context, client kubernetes.Interface, nodeName string, grants []ledger.Grant) (bool, error) {
 	if f.folder == "" {
 		return false, nil
 	}
-	if slices.ContainsFunc(grants, func(grant driver.Grant) bool { return grant.UID == f.claimUID }) {
+	if slices.ContainsFunc(grants, func(grant ledger.Grant) bool { return grant.UID == f.claimUID }) {
 		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)

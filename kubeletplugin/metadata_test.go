@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -60,7 +61,7 @@ func TestStaleMetadataIsRemoved(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(pluginDir, "dra-device-metadata", "default_nobody", "main"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	grants := []driver.Grant{{Namespace: "default", Name: "held", UID: "uid-held"}}
+	grants := []ledger.Grant{{Namespace: "default", Name: "held", UID: "uid-held"}}
 	for range 2 {
 		if err := RemoveStaleMetadata(t.Context(), api, node, pluginDir, cdiDir, grants); err == nil {
 			t.Error("no error about the claim that cannot be read")

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -41,7 +41,7 @@ type cgroupState struct {
 type partitionStates map[types.UID][]cgroupState
 
 // of returns the state of a share: that of the worst of its cgroups.
-func (s partitionStates) of(claimUID types.UID, share driver.Share) (state partitionState) {
+func (s partitionStates) of(claimUID types.UID, share ledger.Share) (state partitionState) {
 	for _, cgroup := range s[claimUID] {
 		state.unpinned = state.unpinned || cgroup.unpinned
 		state.policy = cmp.Or(state.policy, cgroup.policy)
@@ -55,7 +55,7 @@ func (s partitionStates) of(claimUID types.UID, share driver.Share) (state parti
 
 // gives reports whether what a claim gives a cgroup includes CPUs of the share, or NUMA
 // nodes if one of the two has no CPUs. Containers may use different requests of a claim.
-func gives(given pin.Pinning, share driver.Share) bool {
+func gives(given pin.Pinning, share ledger.Share) bool {
 	if cpus := share.CPUs(); !cpus.IsEmpty() && !given.CPUs.IsEmpty() {
 		return given.CPUs.Overlaps(cpus)
 	}

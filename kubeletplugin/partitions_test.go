@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -113,15 +113,15 @@ func given(claimUID string, cpus ...int) []pin.Claim {
 }
 
 // shareOf has memory of NUMA node 0 as well.
-func shareOf(cpus ...int) driver.Share {
-	return driver.Share{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...), Partition: "root", MemoryBytes: 1 << 30}}
+func shareOf(cpus ...int) ledger.Share {
+	return ledger.Share{Request: "r", Device: "numa-0", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...), Partition: "root", MemoryBytes: 1 << 30}}
 }
 
 func TestWhatACgroupIsGiven(t *testing.T) {
 	memory := pin.Pinning{Mems: cpuset.New(0, 1)}
 	for name, row := range map[string]struct {
 		given pin.Pinning
-		share driver.Share
+		share ledger.Share
 		want  bool
 	}{
 		"its CPUs":                  {pin.Pinning{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0)}, shareOf(2, 3), true},
@@ -130,9 +130,9 @@ func TestWhatACgroupIsGiven(t *testing.T) {
 		"memory beside CPUs":        {pin.Pinning{CPUs: cpuset.New(4), Mems: cpuset.New(0)}, shareOf(), true},
 		"memory elsewhere":          {pin.Pinning{CPUs: cpuset.New(4), Mems: cpuset.New(1)}, shareOf(), false},
 		"CPUs that the hook leaves": {memory, shareOf(2, 3), true},
-		"CPUs without memory":       {pin.Pinning{CPUs: cpuset.New(2, 3)}, driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}}, true},
-		"neither CPUs nor memory":   {memory, driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}}}, false},
-		"a PCI function":            {memory, driver.Share{Kind: &driver.FunctionShare{}}, false},
+		"CPUs without memory":       {pin.Pinning{CPUs: cpuset.New(2, 3)}, ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}}, true},
+		"neither CPUs nor memory":   {memory, ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}}}, false},
+		"a PCI function":            {memory, ledger.Share{Kind: &ledger.FunctionShare{}}, false},
 	} {
 		if got := gives(row.given, row.share); got != row.want {
 			t.Errorf("%s: %t, want %t", name, got, row.want)

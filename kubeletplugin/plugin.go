@@ -29,6 +29,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -230,7 +231,7 @@ func (p *Plugin) ObserveRefusals(refusals []pin.Refusal) {
 
 // show publishes the devices and reports their health.
 func (p *Plugin) show(partitions partitionStates) {
-	publication := p.driver.Publish(func(claimUID types.UID, share driver.Share) string { return partitions.of(claimUID, share).fault }, p.blocked.look(time.Now(), p.driver.Blocked()))
+	publication := p.driver.Publish(func(claimUID types.UID, share ledger.Share) string { return partitions.of(claimUID, share).fault }, p.blocked.look(time.Now(), p.driver.Blocked()))
 	if publication.Renewed {
 		p.publisher.set(publication.Devices)
 		p.counters.devices.Store(&publication.Devices)
@@ -308,17 +309,17 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 	return results, nil
 }
 
-func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (driver.Grant, []driver.PreparedDevice, error) {
+func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (ledger.Grant, []driver.PreparedDevice, error) {
 	if !s.driver.Holds(claim) {
 		if err := s.guards.check(); err != nil {
-			return driver.Grant{}, nil, err
+			return ledger.Grant{}, nil, err
 		}
 	}
 	pods, err := readPods(ctx, s.client, claim)
 	if err != nil {
-		return driver.Grant{}, nil, err
+		return ledger.Grant{}, nil, err
 	}
-	var grant driver.Grant
+	var grant ledger.Grant
 	var prepared []driver.PreparedDevice
 	again := false
 	err = withPatience(ctx, func() (err error) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -55,7 +55,7 @@ func newPodEvents(client kubernetes.Interface, nodeName string, pace pace) *podE
 }
 
 // tell queues the event about a turn of CPUs of a claim.
-func (e *podEvents) tell(grant driver.Grant, cpus cpuset.Set, turned turn, at time.Time) {
+func (e *podEvents) tell(grant ledger.Grant, cpus cpuset.Set, turned turn, at time.Time) {
 	event := podEvent{
 		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
 		kind: corev1.EventTypeWarning, reason: reasonLost,
@@ -71,7 +71,7 @@ func (e *podEvents) tell(grant driver.Grant, cpus cpuset.Set, turned turn, at ti
 
 // tellRefusal queues the event about a container that did not start. Its time is that of
 // the refusal, so a restarted daemon creates no second event.
-func (e *podEvents) tellRefusal(grant driver.Grant, refusal pin.Refusal) {
+func (e *podEvents) tellRefusal(grant ledger.Grant, refusal pin.Refusal) {
 	e.queue.Add(podEvent{
 		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: refusal.At,
 		kind: corev1.EventTypeWarning, reason: reasonRefused, note: "A container did not start: " + refusal.Why,
@@ -79,7 +79,7 @@ func (e *podEvents) tellRefusal(grant driver.Grant, refusal pin.Refusal) {
 }
 
 // tellUnpinned queues the event about a container that runs without being pinned.
-func (e *podEvents) tellUnpinned(grant driver.Grant, container string, at time.Time) {
+func (e *podEvents) tellUnpinned(grant ledger.Grant, container string, at time.Time) {
 	e.queue.Add(podEvent{
 		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
 		kind: corev1.EventTypeWarning, reason: reasonUnpinned,
@@ -88,7 +88,7 @@ func (e *podEvents) tellUnpinned(grant driver.Grant, container string, at time.T
 }
 
 // tellIgnored queues the event about a container that runs without the claim's memory policy.
-func (e *podEvents) tellIgnored(grant driver.Grant, fault pin.PolicyFault, at time.Time) {
+func (e *podEvents) tellIgnored(grant ledger.Grant, fault pin.PolicyFault, at time.Time) {
 	e.queue.Add(podEvent{
 		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
 		kind: corev1.EventTypeWarning, reason: reasonIgnored, note: fmt.Sprintf("Of claim %s, %s", grant.Name, ignoredText(fault)),

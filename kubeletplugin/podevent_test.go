@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -39,7 +39,7 @@ func TestEventsOfAFlickeringPartitionAreFew(t *testing.T) {
 		events := newPodEvents(api, node, eventPace())
 		go events.run(t.Context())
 		for second := range 60 {
-			events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, cpuset.New(2), turn{lost: second%2 == 0, why: "root invalid"}, time.Now())
+			events.tell(ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, cpuset.New(2), turn{lost: second%2 == 0, why: "root invalid"}, time.Now())
 			time.Sleep(time.Second)
 		}
 		got := verbs(api)
@@ -63,14 +63,14 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 		})
 		events := newPodEvents(api, node, eventPace())
 		go events.run(t.Context())
-		grant := driver.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
+		grant := ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
 		events.tell(grant, cpuset.New(2, 3), turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))
 		events.tell(grant, cpuset.New(2, 3), turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
 		refusal := pin.Refusal{Claim: pin.ClaimRef{UID: "uid-c"}, Container: "abc", At: time.Unix(1004, 0), Why: "pin container abc: in use"}
 		for range 2 { // the second one by a daemon that started meanwhile
 			events.tellRefusal(grant, refusal)
 		}
-		events.tell(driver.Grant{Namespace: "default", Name: "c", UID: "older"}, cpuset.New(2), turn{lost: true}, time.Unix(1000, 0))
+		events.tell(ledger.Grant{Namespace: "default", Name: "c", UID: "older"}, cpuset.New(2), turn{lost: true}, time.Unix(1000, 0))
 		lost := "Warning NUMAExclusivityLost Other tasks may run on CPUs 2-3 of claim c: root invalid"
 		restored := "Normal NUMAExclusivityRestored CPUs 2-3 of claim c are exclusive again. For at most 3s they were not: root invalid"
 		refused := "Warning NUMAContainerRefused A container did not start: pin container abc: in use"

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // tries again, with growing pauses, until it has all answers or ctx ends. If it returns
 // an error, it also returns the answers that it has. A claim without an answer may be
 // in use.
-func ReadClaims(ctx context.Context, client kubernetes.Interface, recorded []driver.Grant) (map[types.UID]*resourceapi.ResourceClaim, error) {
+func ReadClaims(ctx context.Context, client kubernetes.Interface, recorded []ledger.Grant) (map[types.UID]*resourceapi.ResourceClaim, error) {
 	answers := make(map[types.UID]*resourceapi.ResourceClaim, len(recorded))
 	for _, grant := range recorded {
 		claim, err := readClaim(ctx, client, grant)
@@ -39,7 +39,7 @@ func ReadClaims(ctx context.Context, client kubernetes.Interface, recorded []dri
 
 // readClaim returns the last error once ctx has ended. It tries again after every error
 // except not found, because even missing permissions may soon be granted.
-func readClaim(ctx context.Context, client kubernetes.Interface, grant driver.Grant) (*resourceapi.ResourceClaim, error) {
+func readClaim(ctx context.Context, client kubernetes.Interface, grant ledger.Grant) (*resourceapi.ResourceClaim, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastClaimRetry) {
 		claim, err := askForClaim(ctx, client, grant)
 		if err == nil {
@@ -66,7 +66,7 @@ func claimWith(ctx context.Context, client kubernetes.Interface, name types.Name
 	return claim, err
 }
 
-func askForClaim(ctx context.Context, client kubernetes.Interface, grant driver.Grant) (*resourceapi.ResourceClaim, error) {
+func askForClaim(ctx context.Context, client kubernetes.Interface, grant ledger.Grant) (*resourceapi.ResourceClaim, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	return client.ResourceV1().ResourceClaims(grant.Namespace).Get(ctx, grant.Name, metav1.GetOptions{})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 func claim(name string, uid types.UID) *resourceapi.ResourceClaim {
@@ -27,8 +27,8 @@ func pod(name string, uid types.UID) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid}}
 }
 
-func recorded(name string, uid types.UID) driver.Grant {
-	return driver.Grant{Namespace: "default", Name: name, UID: uid}
+func recorded(name string, uid types.UID) ledger.Grant {
+	return ledger.Grant{Namespace: "default", Name: name, UID: uid}
 }
 
 // refuse makes the API server answer a kind of request with the error that why returns
@@ -62,7 +62,7 @@ func TestReadClaimsTellsGoneAndRenewedFromTheSame(t *testing.T) {
 		c := fake.NewClientset(claim("same", "uid-1"), claim("renewed", "uid-2b"))
 		outage(c, 8)
 		start := time.Now()
-		answers, err := ReadClaims(t.Context(), c, []driver.Grant{
+		answers, err := ReadClaims(t.Context(), c, []ledger.Grant{
 			recorded("same", "uid-1"), recorded("renewed", "uid-2"), recorded("gone", "uid-3"),
 		})
 		if err != nil {
@@ -98,7 +98,7 @@ func TestReadClaimsWithoutAnswerSaysNothing(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		answers, err := ReadClaims(ctx, c, []driver.Grant{recorded("a", "uid-1"), recorded("b", "uid-2"), recorded("c", "uid-3")})
+		answers, err := ReadClaims(ctx, c, []ledger.Grant{recorded("a", "uid-1"), recorded("b", "uid-2"), recorded("c", "uid-3")})
 		want := "read claim default/b, 1 of 3 read: connection refused"
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 type unpinned struct {
 	client kubernetes.Interface
 	now    func() time.Time
-	tell   func(grant driver.Grant, container string, at time.Time)
+	tell   func(grant ledger.Grant, container string, at time.Time)
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
 	mu     sync.Mutex            // also of each unseen
@@ -38,7 +38,7 @@ type unpinned struct {
 }
 
 type unseen struct {
-	grant driver.Grant
+	grant ledger.Grant
 	since time.Time
 	wait  time.Duration // from since to the next look at the pods
 	found bool          // a container runs
@@ -48,13 +48,13 @@ type unseen struct {
 	ended time.Time
 }
 
-func newUnpinned(client kubernetes.Interface, tell func(driver.Grant, string, time.Time)) *unpinned {
+func newUnpinned(client kubernetes.Interface, tell func(ledger.Grant, string, time.Time)) *unpinned {
 	return &unpinned{client: client, now: time.Now, tell: tell, queue: newQueue[types.UID](), unseen: make(map[types.UID]*unseen)}
 }
 
 // observe takes all grants, and the claims for which cgroups are recorded. It returns the
 // claims with a container that is not pinned.
-func (u *unpinned) observe(grants []driver.Grant, recorded partitionStates) (found []types.UID) {
+func (u *unpinned) observe(grants []ledger.Grant, recorded partitionStates) (found []types.UID) {
 	now := u.now()
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -65,7 +65,7 @@ func (u *unpinned) observe(grants []driver.Grant, recorded partitionStates) (fou
 			u.pinned[grant.UID] = true
 			continue
 		}
-		if !slices.ContainsFunc(grant.Shares, driver.Share.Pinned) {
+		if !slices.ContainsFunc(grant.Shares, ledger.Share.Pinned) {
 			continue
 		}
 		claim := known[grant.UID]

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -22,7 +22,7 @@ type unpinnedFixture struct {
 	t      *testing.T
 	api    *fake.Clientset
 	pod    *corev1.Pod
-	grants []driver.Grant
+	grants []ledger.Grant
 	clock  time.Time
 	told   []string // the containers of events
 }
@@ -39,12 +39,12 @@ func newUnpinnedFixture(t *testing.T) *unpinnedFixture {
 		},
 	}}
 	f.api = fake.NewClientset(reserved(), f.pod)
-	f.unpinned = newUnpinned(f.api, func(_ driver.Grant, container string, _ time.Time) { f.told = append(f.told, container) })
+	f.unpinned = newUnpinned(f.api, func(_ ledger.Grant, container string, _ time.Time) { f.told = append(f.told, container) })
 	f.now = func() time.Time { return f.clock }
-	share := driver.Share{Request: "cpus/small", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}}
-	f.grants = []driver.Grant{
-		{Namespace: "default", Name: "c", UID: "uid-c", Shares: []driver.Share{share}},
-		{Namespace: "default", Name: "function", UID: "uid-f", Shares: []driver.Share{{Kind: &driver.FunctionShare{}}}},
+	share := ledger.Share{Request: "cpus/small", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}}
+	f.grants = []ledger.Grant{
+		{Namespace: "default", Name: "c", UID: "uid-c", Shares: []ledger.Share{share}},
+		{Namespace: "default", Name: "function", UID: "uid-f", Shares: []ledger.Share{{Kind: &ledger.FunctionShare{}}}},
 	}
 	return f
 }

@@ -6,10 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // offered is a device with a capacity of CPUs and one of memory, 0 for none, that may have a

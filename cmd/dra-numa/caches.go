@@ -8,7 +8,8 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -18,8 +19,8 @@ import (
 const hostPIDs = "pid:[4026531836]"
 
 // cachesOf returns how the caches of this node are divided.
-func cachesOf(o options) *driver.Caches {
-	return &driver.Caches{
+func cachesOf(o options) *dividing.Config {
+	return &dividing.Config{
 		Pools: *o.cachePools,
 		Host:  resctrl.On(o.resctrl, resctrlView()),
 		Options: func() []string {
@@ -36,7 +37,7 @@ func resctrlView() numa.ResctrlView {
 }
 
 // resctrlState returns what resctrl has of claims. mount is where it is mounted.
-func resctrlState(mount fs.FS, machine *numa.Machine, grants []driver.Grant) (*nodestate.Resctrl, error) {
+func resctrlState(mount fs.FS, machine *numa.Machine, grants []ledger.Grant) (*nodestate.Resctrl, error) {
 	groups, err := numa.ReadResctrl(mount, resctrlView())
 	if err == nil && groups == nil {
 		err = resctrl.ErrNotMounted

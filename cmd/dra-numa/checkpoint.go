@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 )
 
 const checkpointUsage = `Usage: dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]
@@ -40,11 +41,11 @@ func runCheckpoint(args []string, stdout io.Writer) error {
 	case flags.NArg() > 1 || flags.NArg() == 1 && flags.NFlag() > 0:
 		return cli.Usagef("checkpoint %s: want --kubelet-root or one file", verb)
 	}
-	path := filepath.Join((&options{kubeletRoot: kubeletRoot}).pluginDir(), driver.CheckpointName)
+	path := filepath.Join((&options{kubeletRoot: kubeletRoot}).pluginDir(), ledger.CheckpointName)
 	if flags.NArg() == 1 {
 		path = flags.Arg(0)
 	}
-	if filepath.Base(path) == driver.FirstName {
+	if filepath.Base(path) == tuning.FirstName {
 		return showFirst(verb, path, stdout)
 	}
 	checkpoint, err := readCheckpoint(path)
@@ -54,7 +55,7 @@ func runCheckpoint(args []string, stdout io.Writer) error {
 	if verb == "dump" {
 		return dump(stdout, struct {
 			Version int `json:"version"` // of the file
-			driver.Checkpoint
+			ledger.Checkpoint
 		}{checkpoint.Version, checkpoint})
 	}
 	if err := checkpoint.Validate(); err != nil {
@@ -64,12 +65,12 @@ func runCheckpoint(args []string, stdout io.Writer) error {
 	return err
 }
 
-func readCheckpoint(path string) (driver.Checkpoint, error) {
+func readCheckpoint(path string) (ledger.Checkpoint, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return driver.Checkpoint{}, err
+		return ledger.Checkpoint{}, err
 	}
-	checkpoint, err := driver.DecodeCheckpoint(data)
+	checkpoint, err := ledger.DecodeCheckpoint(data)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
@@ -82,7 +83,7 @@ func showFirst(verb, path string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	first, err := driver.DecodeFirst(data)
+	first, err := tuning.DecodeFirst(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

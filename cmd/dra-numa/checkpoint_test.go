@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // goldenCheckpoint is the driver's golden file: it has all there is.
-const goldenCheckpoint = "../../driver/testdata/checkpoint.json"
+const goldenCheckpoint = "../../driver/ledger/testdata/checkpoint.json"
 
 func TestCheckpointVerify(t *testing.T) {
 	got, err := printed(t, "checkpoint", "verify", goldenCheckpoint)
@@ -26,12 +28,12 @@ func TestCheckpointVerify(t *testing.T) {
 		wraps         error
 	}{
 		"missing":          {"", "no such file", fs.ErrNotExist},
-		"torn":             {good[:100], "damaged checkpoint", driver.ErrDamaged},
-		"changed":          {strings.Replace(good, "4-5", "4-7", 1), "checksum", driver.ErrDamaged},
-		"of another build": {strings.Replace(good, `"version":1`, `"version":2`, 1), "written by another build: ", driver.ErrOtherBuild},
+		"torn":             {good[:100], "damaged checkpoint", ledger.ErrDamaged},
+		"changed":          {strings.Replace(good, "4-5", "4-7", 1), "checksum", ledger.ErrDamaged},
+		"of another build": {strings.Replace(good, `"version":1`, `"version":2`, 1), "written by another build: ", ledger.ErrOtherBuild},
 	} {
 		kubelet := t.TempDir()
-		path := filepath.Join(kubelet, "plugins", driver.Name, driver.CheckpointName)
+		path := filepath.Join(kubelet, "plugins", driver.Name, ledger.CheckpointName)
 		if row.content != "" {
 			files.Write(t, path, row.content)
 		}
@@ -50,7 +52,7 @@ func TestCheckpointDump(t *testing.T) {
 	var dump struct {
 		Version int
 		BootID  string
-		Grants  []driver.Grant
+		Grants  []ledger.Grant
 	}
 	if err != nil || json.Unmarshal([]byte(got), &dump) != nil {
 		t.Fatalf("%s: %v", got, err)
@@ -61,17 +63,17 @@ func TestCheckpointDump(t *testing.T) {
 }
 
 func TestFirstValuesCanBeVerifiedAndDumped(t *testing.T) {
-	const golden = "../../driver/testdata/first.json"
+	const golden = "../../driver/tuning/testdata/first.json"
 	got, err := printed(t, "checkpoint", "verify", golden)
 	if want := golden + ": interrupts true, dies 2, defaults 1, boot boot-1\n"; err != nil || got != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
-	var first driver.First
+	var first tuning.First
 	got, err = printed(t, "checkpoint", "dump", golden)
 	if err != nil || json.Unmarshal([]byte(got), &first) != nil || len(first.Uncore) != 2 {
 		t.Errorf("dump %s, %v", got, err)
 	}
-	torn := filepath.Join(t.TempDir(), driver.FirstName)
+	torn := filepath.Join(t.TempDir(), tuning.FirstName)
 	files.Write(t, torn, "{")
 	if _, err := printed(t, "checkpoint", "verify", torn); err == nil || !strings.HasPrefix(err.Error(), torn+": damaged first values: ") {
 		t.Errorf("error %v", err)

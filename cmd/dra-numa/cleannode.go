@@ -18,9 +18,10 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -199,7 +200,7 @@ func (c *cleaner) lock() (unlock func(), err error) {
 // checkClaims returns an error if claims are prepared. CDI specs have the grants, too, in
 // case that the checkpoint is lost.
 func (c *cleaner) checkClaims() error {
-	checkpoint, err := readCheckpoint(filepath.Join(c.pluginDir(), driver.CheckpointName))
+	checkpoint, err := readCheckpoint(filepath.Join(c.pluginDir(), ledger.CheckpointName))
 	if errors.Is(err, fs.ErrNotExist) {
 		specs, err := c.specs()
 		if err != nil || specs == nil {
@@ -226,7 +227,7 @@ func (c *cleaner) checkClaims() error {
 // restoreFirst gives the host back what it had before claims and the default of the
 // NodeConfig.
 func (c *cleaner) restoreFirst() error {
-	path := filepath.Join(c.pluginDir(), driver.FirstName)
+	path := filepath.Join(c.pluginDir(), tuning.FirstName)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -238,7 +239,7 @@ func (c *cleaner) restoreFirst() error {
 	if err != nil {
 		return err
 	}
-	first, err := driver.DecodeFirst(data)
+	first, err := tuning.DecodeFirst(data)
 	if err != nil {
 		return fmt.Errorf("%s: %w; delete the file: frequencies, idle states and interrupts stay as they are until the next boot", path, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -108,7 +108,7 @@ func TestProbeBesideADaemonWritesOnlyItsAnswer(t *testing.T) {
 		files.Write(t, path, text)
 	}
 	err := run(t.Context(), append(flags, "--probe"), noEnv, &bytes.Buffer{})
-	if err != nil && !errors.Is(err, driver.ErrDamaged) { // a spec without a checkpoint
+	if err != nil && !errors.Is(err, ledger.ErrDamaged) { // a spec without a checkpoint
 		t.Fatal(err)
 	}
 	for path, text := range left {
@@ -116,7 +116,7 @@ func TestProbeBesideADaemonWritesOnlyItsAnswer(t *testing.T) {
 			t.Errorf("%s: %q, %v", path, now, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(pluginDir, driver.CheckpointName)); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(pluginDir, ledger.CheckpointName)); !os.IsNotExist(err) {
 		t.Errorf("a checkpoint is written: %v", err)
 	}
 }

@@ -11,16 +11,16 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 )
 
 // tuningOf returns how this node makes CPUs fast and quiet; nil if it does not.
-func tuningOf(o options) *driver.Tuning {
+func tuningOf(o options) *tuning.Config {
 	allow := cmp.Or(o.performance.Allow, deviceclasses.AllowNone)
 	if allow == deviceclasses.AllowNone && o.performance.Default == nil {
 		return nil
@@ -34,10 +34,10 @@ func tuningOf(o options) *driver.Tuning {
 }
 
 // tunable returns what can be changed of CPUs on this node.
-func (o *options) tunable() *driver.Tuning {
+func (o *options) tunable() *tuning.Config {
 	files := kernelfs.Dir(o.machineRoot)
 	write := func(name, text string) error { return kernelfs.Write(o.performanceRoot, name, text) }
-	return &driver.Tuning{Frequencies: cpufreq.New(files, write), Interrupts: interrupts.New(files, write), Uncore: uncore.New(files, write)}
+	return &tuning.Config{Frequencies: cpufreq.New(files, write), Interrupts: interrupts.New(files, write), Uncore: uncore.New(files, write)}
 }
 
 // interruptPeriod bounds how long an interrupt that another program has moved stays on the

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -66,7 +67,7 @@ func probe(ctx context.Context, o options, n node) error {
 	answer := driver.ExclusivityNone
 	supported, err := probeAgain(ctx, func() (bool, error) { return probeKernel(os.DirFS(o.machineRoot), o, n) })
 	switch {
-	case driver.GrantsUnknown(err): // the daemon would not start either
+	case ledger.GrantsUnknown(err): // the daemon would not start either
 		return err
 	case err != nil:
 		answer = before
@@ -87,7 +88,7 @@ func probe(ctx context.Context, o options, n node) error {
 func probeAgain(ctx context.Context, probe func() (bool, error)) (supported bool, err error) {
 	for range probeAttempts {
 		supported, err = probe()
-		if err == nil || errors.Is(err, errNoIdleCPU) || driver.GrantsUnknown(err) {
+		if err == nil || errors.Is(err, errNoIdleCPU) || ledger.GrantsUnknown(err) {
 			return supported, err
 		}
 		select {
@@ -205,7 +206,7 @@ func isNewEnough(root fs.FS) (bool, error) {
 // CPUs of any claim will do. The first reserved CPU is never returned, nor the last CPU
 // outside of all partitions: the kernel needs one. Nor are CPUs of isolcpus=, which the
 // kernel refuses for the partition that the probe makes.
-func idleCPU(n node, grants []driver.Grant, held []driver.Held) (cpu int, ok bool) {
+func idleCPU(n node, grants []ledger.Grant, held []driver.Held) (cpu int, ok bool) {
 	outside := n.machine.Online
 	for _, partition := range held {
 		outside = outside.Difference(partition.CPUs)

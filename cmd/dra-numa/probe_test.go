@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -78,12 +79,12 @@ func TestKernelsThatAreProbed(t *testing.T) {
 
 func TestIdleCPU(t *testing.T) {
 	n := node{machine: numa.Machine{Online: cpuset.New(0, 1, 2, 3, 4, 5), Isolated: new(cpuset.New(5))}, config: driver.Config{Reserved: cpuset.New(0, 1)}}
-	claims := func(cpus ...int) []driver.Grant {
-		return []driver.Grant{{Shares: []driver.Share{{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...)}}}}}
+	claims := func(cpus ...int) []ledger.Grant {
+		return []ledger.Grant{{Shares: []ledger.Share{{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...)}}}}}
 	}
 	holds := func(cpus ...int) []driver.Held { return []driver.Held{{CPUs: cpuset.New(cpus...)}} }
 	for name, row := range map[string]struct {
-		grants []driver.Grant
+		grants []ledger.Grant
 		held   []driver.Held
 		want   int // -1: none
 	}{

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -201,7 +202,7 @@ func TestUnclearProbeIsRepeated(t *testing.T) {
 			"later":       {[]error{failed, failed, nil}, true, nil, 3},
 			"never":       {[]error{failed, failed, failed}, false, failed, 3},
 			"no idle CPU": {[]error{errNoIdleCPU}, false, errNoIdleCPU, 1},
-			"damaged":     {[]error{driver.ErrDamaged}, false, driver.ErrDamaged, 1},
+			"damaged":     {[]error{ledger.ErrDamaged}, false, ledger.ErrDamaged, 1},
 		} {
 			tried := 0
 			supported, err := probeAgain(t.Context(), func() (bool, error) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -138,7 +138,7 @@ func TestCheckpointOfAnotherBuildEndsTheDaemon(t *testing.T) {
 		files.Write(t, path, text)
 		_, err := printed(t, append(flags, "--exclusivity=none")...)
 		const want = ": written by another build: format "
-		if !errors.Is(err, driver.ErrOtherBuild) || !strings.HasPrefix(err.Error(), path+want) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, ledger.ErrOtherBuild) || !strings.HasPrefix(err.Error(), path+want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one line that begins with %s", err, path+want)
 		}
 		if now := files.Read(t, path); now != text {
@@ -152,7 +152,7 @@ func TestDamagedCheckpointEndsTheDaemon(t *testing.T) {
 	path := filepath.Join(pluginDir, "checkpoint.json")
 	files.Write(t, path, "{\"version\":1,\n")
 	_, err := printed(t, append(flags, "--exclusivity=none")...)
-	if !errors.Is(err, driver.ErrDamaged) || isUsage(err) {
+	if !errors.Is(err, ledger.ErrDamaged) || isUsage(err) {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -123,7 +125,7 @@ func whyNoCaches(machine *numa.Machine, daemon func() (options, error)) string {
 	if err := n.reserve(o); err != nil {
 		return ""
 	}
-	if why := driver.WhyNoCaches(machine, n.config); why != nil {
+	if why := dividing.WhyNone(machine, n.config.Dividing()); why != nil {
 		return message.OneLine(why.Error())
 	}
 	return ""
@@ -165,7 +167,7 @@ func (f nodeFiles) settled(pause func()) nodestate.State {
 // look reads each part once.
 func (f nodeFiles) look() nodestate.State {
 	state := nodestate.State{
-		Format: nodestate.Format, Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Grants: []driver.Grant{}},
+		Format: nodestate.Format, Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Grants: []ledger.Grant{}},
 		Specs: []cdi.Written{}, Partitions: []nodestate.Partition{}, Pins: []nodestate.Pin{}, Problems: []nodestate.Problem{},
 	}
 	note := func(part nodestate.Part, err error) {
@@ -205,18 +207,18 @@ func problem(part nodestate.Part, err error) nodestate.Problem {
 
 // checkpoint returns an empty checkpoint if the daemon has never started. The driver's
 // directory must exist even then.
-func (f nodeFiles) checkpoint() (driver.Checkpoint, error) {
+func (f nodeFiles) checkpoint() (ledger.Checkpoint, error) {
 	if _, err := fs.Stat(f.state, "."); err != nil {
-		return driver.Checkpoint{}, err
+		return ledger.Checkpoint{}, err
 	}
-	data, err := fs.ReadFile(f.state, driver.CheckpointName)
+	data, err := fs.ReadFile(f.state, ledger.CheckpointName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return driver.Checkpoint{}, nil
+		return ledger.Checkpoint{}, nil
 	}
 	if err != nil {
-		return driver.Checkpoint{}, err
+		return ledger.Checkpoint{}, err
 	}
-	return driver.DecodeCheckpoint(data)
+	return ledger.DecodeCheckpoint(data)
 }
 
 func pinned(cgroup pin.Live) nodestate.Pin {

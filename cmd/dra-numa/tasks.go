@@ -11,15 +11,15 @@ import (
 	"syscall"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 
 // hasWays reports whether a claim has ways of a cache. Otherwise it does not matter which
 // groups of resctrl tasks are in.
-func hasWays(grants []driver.Grant) bool {
-	return slices.ContainsFunc(grants, func(grant driver.Grant) bool {
-		return slices.ContainsFunc(grant.Shares, func(share driver.Share) bool { return share.Cache() != nil })
+func hasWays(grants []ledger.Grant) bool {
+	return slices.ContainsFunc(grants, func(grant ledger.Grant) bool {
+		return slices.ContainsFunc(grant.Shares, func(share ledger.Share) bool { return share.Cache() != nil })
 	})
 }
 

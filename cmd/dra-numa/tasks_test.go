@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
 
@@ -47,8 +47,8 @@ func TestTasksAreCountedByCgroupAndGroup(t *testing.T) {
 }
 
 func TestTasksMatterToWaysOnly(t *testing.T) {
-	zone, cache := driver.Share{Kind: &driver.ZoneShare{NUMANodes: []int{0}}}, driver.Share{Kind: &driver.CacheShare{}}
-	if hasWays([]driver.Grant{{Shares: []driver.Share{zone}}}) || !hasWays([]driver.Grant{{}, {Shares: []driver.Share{zone, cache}}}) {
+	zone, cache := ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}}}, ledger.Share{Kind: &ledger.CacheShare{}}
+	if hasWays([]ledger.Grant{{Shares: []ledger.Share{zone}}}) || !hasWays([]ledger.Grant{{}, {Shares: []ledger.Share{zone, cache}}}) {
 		t.Error("the claims with ways are others")
 	}
 }

@@ -28,6 +28,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -272,7 +274,7 @@ func TestCleanNodeHasWhatItHadFirst(t *testing.T) {
 
 func writeFirst(t *testing.T, c *cleaner, state string) {
 	t.Helper()
-	files.Write(t, filepath.Join(c.pluginDir(), driver.FirstName),
+	files.Write(t, filepath.Join(c.pluginDir(), tuning.FirstName),
 		fmt.Sprintf("{\"format\":\"dra.numa/first\",\"version\":1,\"sha256\":\"%x\",\"state\":%s}\n", sha256.Sum256([]byte(state)), state))
 }
 
@@ -283,7 +285,7 @@ func TestNodeWithoutItsFirstValuesIsNotClean(t *testing.T) {
 	if err := c.clean(); err == nil || err.Error() != "uncore of die 1 of package 0: its CPUs are offline" {
 		t.Errorf("error %v", err)
 	}
-	files.Write(t, filepath.Join(c.pluginDir(), driver.FirstName), "{")
+	files.Write(t, filepath.Join(c.pluginDir(), tuning.FirstName), "{")
 	if err := c.clean(); err == nil || !strings.Contains(err.Error(), "first.json: damaged first values: ") || !strings.Contains(err.Error(), "; delete the file: ") {
 		t.Errorf("error %v", err)
 	}
@@ -333,10 +335,10 @@ func TestNodeWithClaimsStaysAsItIs(t *testing.T) {
 	const state = "kubelet/plugins/dra.numa/"
 	for name, row := range map[string]struct{ file, text, want string }{
 		"a claim on record": {
-			state + driver.CheckpointName, files.Read(t, "../../driver/testdata/checkpoint.json"),
+			state + ledger.CheckpointName, files.Read(t, "../../driver/ledger/testdata/checkpoint.json"),
 			"claim default/a is prepared; claim default/b is prepared; claim default/c is prepared; claim default/d is prepared; claim default/e is prepared; claim default/f is prepared",
 		},
-		"a damaged checkpoint":         {state + driver.CheckpointName, "{", "checkpoint.json: "},
+		"a damaged checkpoint":         {state + ledger.CheckpointName, "{", "checkpoint.json: "},
 		"a spec without a checkpoint":  {"cdi/dra.numa-claim_uid-1.json", "{}", `the checkpoint is missing, but there are CDI specs of claims: ["uid-1"]`},
 		"a container of a claim":       {"cgroup/pods/a/cgroup.events", "populated 1\n", `containers of claims run in cgroups ["pods/a"]`},
 		"no mount of the cgroup files": {"", "", "no such file or directory"},

@@ -9,6 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -67,7 +68,7 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	}
 	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ZoneBy: settings.ZoneBy, NUMANodeKeys: settings.NUMANodeKeys, Attached: selection}
 	if settings.Cache != nil {
-		read.Caches = &driver.Caches{Pools: *settings.Cache}
+		read.Caches = &dividing.Config{Pools: *settings.Cache}
 	}
 	if settings.Exclusivity != deviceclasses.ExclusivityAuto {
 		read.Exclusivity = driver.Exclusivity(settings.Exclusivity)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -79,7 +80,7 @@ func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool
 		return fmt.Errorf("--config %q: exclusivity: set it here or with --exclusivity, not in both", p.config.file)
 	}
 	config.Exclusivity = cmp.Or(config.Exclusivity, driver.Exclusivity(p.exclusivity.value))
-	for _, text := range driver.CacheNotes(machine, config) {
+	for _, text := range dividing.Notes(machine, config.Dividing()) {
 		p.note("%s", text)
 	}
 	return p.output.print(p.stdout, objects("slices", resourceSlices(p.nodeName, driver.Devices(machine, config, nil))))

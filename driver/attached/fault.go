@@ -32,7 +32,7 @@ func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 // taints returns the taints of a function.
 func taints(machine numa.Machine, f *numa.PCIFunction) []resourceapi.DeviceTaint {
 	if taint, _ := Fault(machine, f); taint != "" {
-		return []resourceapi.DeviceTaint{{Key: deviceclasses.TaintFault, Value: taint, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+		return []resourceapi.DeviceTaint{deviceclasses.FaultTaint(taint)}
 	}
 	return nil
 }

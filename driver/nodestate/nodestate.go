@@ -11,6 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -77,7 +78,7 @@ const ServiceIrqbalance = "irqbalance"
 type Checkpoint struct {
 	Version int            `json:"version"` // of the file; 0 if there is no file, or it cannot be trusted
 	BootID  string         `json:"bootID"`  // of the boot in which it was written
-	Grants  []driver.Grant `json:"grants"`  // ascending by UID
+	Grants  []ledger.Grant `json:"grants"`  // ascending by UID
 }
 
 // Partition is a cpuset partition: the CPUs that a cgroup keeps from all other tasks of
@@ -156,7 +157,7 @@ func Decode(text []byte) (*State, error) {
 }
 
 func otherBuild(err error) error {
-	return fmt.Errorf("read the state of a node: %w: %w; use the kubectl-numa of the driver's build", driver.ErrOtherBuild, err)
+	return fmt.Errorf("read the state of a node: %w: %w; use the kubectl-numa of the driver's build", ledger.ErrOtherBuild, err)
 }
 
 // Unread returns why a part could not be read completely, in one line. It is empty if

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
@@ -17,7 +17,7 @@ import (
 // The document of a node is in bundles that users keep, so every release reads and
 // writes it the same way. Its grants are those of the driver's own golden file.
 func TestDocumentIsAsReleased(t *testing.T) {
-	recorded, err := driver.DecodeCheckpoint([]byte(files.Read(t, "../testdata/checkpoint.json")))
+	recorded, err := ledger.DecodeCheckpoint([]byte(files.Read(t, "../ledger/testdata/checkpoint.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

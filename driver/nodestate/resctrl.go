@@ -1,13 +1,15 @@
 package nodestate
 
 import (
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+
 	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -101,7 +103,7 @@ type Counts struct {
 type Counter func(group, monitor string, cache int) (numa.CacheCounters, error)
 
 // ResctrlOf returns what resctrl has of claims. The grants are those of the checkpoint.
-func ResctrlOf(state numa.ResctrlState, machine *numa.Machine, grants []driver.Grant, count Counter) *Resctrl {
+func ResctrlOf(state numa.ResctrlState, machine *numa.Machine, grants []ledger.Grant, count Counter) *Resctrl {
 	r := &Resctrl{Caches: []L3{}, Claims: []ClaimUse{}}
 	r.Classes, r.RMIDs = classes(state), rmids(state)
 	for i := range machine.L3s {
@@ -149,7 +151,7 @@ func rmids(state numa.ResctrlState) *Supply {
 	return supply
 }
 
-func cacheOf(state numa.ResctrlState, id int, grants []driver.Grant) L3 {
+func cacheOf(state numa.ResctrlState, id int, grants []ledger.Grant) L3 {
 	all, devices := caches.AllWays(state.Info)
 	l3 := L3{ID: id, Ways: Mask(all), Devices: Mask(devices), Groups: []GroupWays{}}
 	for _, group := range state.Groups {
@@ -165,7 +167,7 @@ func cacheOf(state numa.ResctrlState, id int, grants []driver.Grant) L3 {
 }
 
 // claimsOf returns the claims that have a group in a cache.
-func claimsOf(grants []driver.Grant, group string, cache int) (names []string) {
+func claimsOf(grants []ledger.Grant, group string, cache int) (names []string) {
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
 			if c := share.Cache(); c != nil && c.L3 == cache && resctrl.Name(c.Group) == group {
@@ -177,13 +179,13 @@ func claimsOf(grants []driver.Grant, group string, cache int) (names []string) {
 	return slices.Compact(names)
 }
 
-func claimOf(grant driver.Grant) Claim {
+func claimOf(grant ledger.Grant) Claim {
 	return Claim{string(grant.UID), grant.Namespace + "/" + grant.Name}
 }
 
 // uses returns what is counted for a grant: in the groups of its classes, and in its
 // monitoring group.
-func uses(state numa.ResctrlState, machine *numa.Machine, grant driver.Grant, count Counter) (list []ClaimUse) {
+func uses(state numa.ResctrlState, machine *numa.Machine, grant ledger.Grant, count Counter) (list []ClaimUse) {
 	for _, share := range grant.Shares {
 		c := share.Cache()
 		if c == nil {
@@ -199,7 +201,7 @@ func uses(state numa.ResctrlState, machine *numa.Machine, grant driver.Grant, co
 		}
 		list = append(list, use)
 	}
-	monitor := driver.MonitorOf(grant)
+	monitor := dividing.MonitorOf(grant)
 	if monitor.CPUs.IsEmpty() {
 		return list
 	}
@@ -215,13 +217,13 @@ func uses(state numa.ResctrlState, machine *numa.Machine, grant driver.Grant, co
 		use.Why = fmt.Sprintf("CPUs %s are in another group", lost)
 	}
 	for _, id := range cachesOf(machine, monitor.CPUs) {
-		use.add(id, driver.CountedBytes{}, func() (numa.CacheCounters, error) { return count("", monitor.Name, id) })
+		use.add(id, ledger.CountedBytes{}, func() (numa.CacheCounters, error) { return count("", monitor.Name, id) })
 	}
 	return append(list, use)
 }
 
 // add adds what is counted in a cache.
-func (u *ClaimUse) add(l3 int, before driver.CountedBytes, count func() (numa.CacheCounters, error)) {
+func (u *ClaimUse) add(l3 int, before ledger.CountedBytes, count func() (numa.CacheCounters, error)) {
 	counted, err := count()
 	if err != nil {
 		u.Why = message.OneLine(err.Error())
@@ -229,14 +231,14 @@ func (u *ClaimUse) add(l3 int, before driver.CountedBytes, count func() (numa.Ca
 	}
 	use := CacheUse{L3: l3, Counts: counts(counted.Counters, before)}
 	for _, zone := range counted.Zones {
-		if before == (driver.CountedBytes{}) { // it is not known what each of them had counted before
+		if before == (ledger.CountedBytes{}) { // it is not known what each of them had counted before
 			use.Zones = append(use.Zones, ZoneUse{zone.Zone, counts(zone.Counters, before)})
 		}
 	}
 	u.Caches = append(u.Caches, use)
 }
 
-func counts(c numa.Counters, before driver.CountedBytes) Counts {
+func counts(c numa.Counters, before ledger.CountedBytes) Counts {
 	return Counts{c.OccupancyBytes, since(c.TotalBytes, before.Total), since(c.LocalBytes, before.Local)}
 }
 

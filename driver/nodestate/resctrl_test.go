@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
@@ -21,16 +21,16 @@ func rig() *numa.Machine {
 	return &numa.Machine{L3s: []numa.Cache{{ID: 0, CPUs: cpuset.New(0, 1, 2, 3)}, {ID: 1, CPUs: cpuset.New(4, 5, 6, 7)}}}
 }
 
-func grant(name string, kinds ...driver.Kind) driver.Grant {
-	g := driver.Grant{UID: types.UID("uid-" + name), Namespace: "default", Name: name}
+func grant(name string, kinds ...ledger.Kind) ledger.Grant {
+	g := ledger.Grant{UID: types.UID("uid-" + name), Namespace: "default", Name: name}
 	for i, kind := range kinds {
-		g.Shares = append(g.Shares, driver.Share{Request: fmt.Sprintf("r%d", i), Kind: kind})
+		g.Shares = append(g.Shares, ledger.Share{Request: fmt.Sprintf("r%d", i), Kind: kind})
 	}
 	return g
 }
 
-func cpus(ids ...int) driver.Kind {
-	return &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(ids...)}
+func cpus(ids ...int) ledger.Kind {
+	return &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(ids...)}
 }
 
 func stateOf(t *testing.T, f *resctrlfs.FS) numa.ResctrlState {
@@ -81,9 +81,9 @@ func TestWhatResctrlSaysOfClaims(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	got := ResctrlOf(stateOf(t, f), rig(), []driver.Grant{
-		grant("a", cpus(4, 5), &driver.CacheShare{L3: 1, Pool: "guaranteed", Group: 2, CPUs: "r0", Ways: 3, Before: driver.CountedBytes{Total: 5000, Local: 20}}),
-		grant("b", cpus(6), &driver.CacheShare{L3: 1, Pool: "shared", Group: 1, CPUs: "r0"}),
+	got := ResctrlOf(stateOf(t, f), rig(), []ledger.Grant{
+		grant("a", cpus(4, 5), &ledger.CacheShare{L3: 1, Pool: "guaranteed", Group: 2, CPUs: "r0", Ways: 3, Before: ledger.CountedBytes{Total: 5000, Local: 20}}),
+		grant("b", cpus(6), &ledger.CacheShare{L3: 1, Pool: "shared", Group: 1, CPUs: "r0"}),
 		grant("c", cpus(1, 2)),
 		grant("d", cpus(7)),
 		grant("memory", cpus()),
@@ -119,7 +119,7 @@ func TestUseOfEachNUMANodeOfACache(t *testing.T) {
 		Zones:    []numa.ZoneCounters{{Zone: 0, Counters: numa.Counters{OccupancyBytes: number(5)}}, {Zone: 1, Counters: numa.Counters{TotalBytes: number(30)}}},
 	}
 	machine := &numa.Machine{L3s: []numa.Cache{{ID: 0, CPUs: cpuset.New(0, 1, 2, 3, 4, 5, 6, 7)}}}
-	got := ResctrlOf(stateOf(t, f), machine, []driver.Grant{grant("a", cpus(2, 3, 4, 5))}, func(group, monitor string, cache int) (numa.CacheCounters, error) {
+	got := ResctrlOf(stateOf(t, f), machine, []ledger.Grant{grant("a", cpus(2, 3, 4, 5))}, func(group, monitor string, cache int) (numa.CacheCounters, error) {
 		if group != "" || monitor != "dra-numa.uid-a" || cache != 0 {
 			t.Errorf("count %q %q %d", group, monitor, cache)
 		}
@@ -135,7 +135,7 @@ func TestUseOfEachNUMANodeOfACache(t *testing.T) {
 func TestMachineThatCountsNothing(t *testing.T) {
 	machine := resctrlfs.Rig(resctrlfs.Linux612, 2)
 	machine.RMIDs = 0
-	got := ResctrlOf(stateOf(t, resctrlfs.New(machine)), rig(), []driver.Grant{grant("a", cpus(2))}, nil)
+	got := ResctrlOf(stateOf(t, resctrlfs.New(machine)), rig(), []ledger.Grant{grant("a", cpus(2))}, nil)
 	if got.RMIDs != nil || *got.Classes != (Supply{8, 1}) || got.Claims[0].Caches != nil || got.Claims[0].Why == "" {
 		t.Errorf("got %+v", got)
 	}

@@ -82,7 +82,7 @@ func (z Zone) order(devices []resourceapi.Device) int {
 func (f Faults) taints(nodes []int) []resourceapi.DeviceTaint {
 	for _, node := range nodes {
 		if fault, faulty := f[node]; faulty {
-			return []resourceapi.DeviceTaint{{Key: deviceclasses.TaintFault, Value: fault, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+			return []resourceapi.DeviceTaint{deviceclasses.FaultTaint(fault)}
 		}
 	}
 	return nil

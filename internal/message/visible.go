@@ -82,3 +82,11 @@ func incomplete(text []byte) int {
 	}
 	return 0
 }
+
+// Joined returns the error with its text in one line, although it joins several errors.
+func Joined(err error) error { return joined{err} }
+
+type joined struct{ error }
+
+func (e joined) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e joined) Unwrap() error { return e.error }

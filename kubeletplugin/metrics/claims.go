@@ -6,6 +6,8 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
 
@@ -31,7 +33,7 @@ func (e *Exporter) collectClaims(out sink, d *driver.Driver, figures kubeletplug
 			out.add(f.faultyClaims, 1, grant.Namespace, grant.Name)
 		}
 		e.collectClaim(out, grant)
-		e.collectFrequencies(out, grant, d.Frequencies(grant))
+		e.collectFrequencies(out, grant, d.Config().Tuning.Figures(grant))
 	}
 	for state, count := range map[string]int{"prepared": len(grants) - waiting - faulty, "faulty": faulty, "waiting": waiting} {
 		out.add(f.claims, float64(max(count, 0)), state)
@@ -47,7 +49,7 @@ type held struct {
 	function   bool
 }
 
-func (e *Exporter) collectClaim(out sink, grant *driver.Grant) {
+func (e *Exporter) collectClaim(out sink, grant *ledger.Grant) {
 	f := e.families
 	devices := make(map[string]*held, len(grant.Shares))
 	for _, share := range grant.Shares {
@@ -79,7 +81,7 @@ func (e *Exporter) collectClaim(out sink, grant *driver.Grant) {
 }
 
 // collectFrequencies is how fast the CPUs of a claim are, and should be.
-func (e *Exporter) collectFrequencies(out sink, grant *driver.Grant, figures []driver.FrequencyFigures) {
+func (e *Exporter) collectFrequencies(out sink, grant *ledger.Grant, figures []tuning.FrequencyFigures) {
 	for _, figure := range figures {
 		for _, one := range []struct {
 			family *family
@@ -98,7 +100,7 @@ func (e *Exporter) collectFrequencies(out sink, grant *driver.Grant, figures []d
 	}
 }
 
-func (h *held) add(share driver.Share) {
+func (h *held) add(share ledger.Share) {
 	if cache := share.Cache(); cache != nil {
 		h.ways += cache.Ways
 	}

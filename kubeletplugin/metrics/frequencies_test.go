@@ -8,6 +8,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
@@ -16,7 +17,7 @@ import (
 // has done so.
 func openTuned(t testing.TB) *driver.Driver {
 	host := sysfs.NewPowerHost(sysfs.Power{CPUs: 18, Driver: sysfs.IntelPstate, Idle: "intel_idle"})
-	return openOn(t, sample.Machine(t, "rig"), &driver.Tuning{
+	return openOn(t, sample.Machine(t, "rig"), &tuning.Config{
 		Frequencies: cpufreq.New(host, host.Write), Interrupts: interrupts.New(host, host.Write),
 	})
 }

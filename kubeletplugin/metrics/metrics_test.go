@@ -18,7 +18,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
@@ -57,17 +60,17 @@ func openDriver(t testing.TB) *driver.Driver {
 }
 
 // openOn returns the driver of a machine with the driver's golden files.
-func openOn(t testing.TB, machine numa.Machine, tuning *driver.Tuning) *driver.Driver {
+func openOn(t testing.TB, machine numa.Machine, settings *tuning.Config) *driver.Driver {
 	t.Helper()
 	state := files.OpenTemp(t)
-	for _, name := range []string{driver.CheckpointName, driver.FirstName} {
-		if err := state.WriteFile(name, []byte(files.Read(t, "../../driver/testdata/"+name)), 0o600); err != nil {
+	for name, in := range map[string]string{ledger.CheckpointName: "ledger", tuning.FirstName: "tuning"} {
+		if err := state.WriteFile(name, []byte(files.Read(t, "../../driver/"+in+"/testdata/"+name)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d, err := driver.Open(machine, driver.Config{
-		NodeName: "node-1", BootID: "boot-1", Reserved: cpuset.New(0, 1), Exclusivity: driver.ExclusivityKernel, Tuning: tuning,
-		Caches: &driver.Caches{
+		NodeName: "node-1", BootID: "boot-1", Reserved: cpuset.New(0, 1), Exclusivity: driver.ExclusivityKernel, Tuning: settings,
+		Caches: &dividing.Config{
 			Pools: *object.Parse[deviceclasses.CachePools](t, "{os: {ways: 2}, infra: {ways: 4}}"),
 			Host:  resctrl.On(t.TempDir(), numa.ResctrlView{}),
 		},
@@ -83,7 +86,7 @@ func openOn(t testing.TB, machine numa.Machine, tuning *driver.Tuning) *driver.D
 
 // published are the devices of the node, with a cache, a claimed and a free PCI function.
 func published(d *driver.Driver) []resourceapi.Device {
-	devices := d.Publish(func(types.UID, driver.Share) string { return "" }, cpuset.Set{}).Devices
+	devices := d.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{}).Devices
 	add := func(name, kind string, capacity map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) {
 		devices = append(devices, resourceapi.Device{
 			Name: name, Capacity: capacity,
@@ -165,7 +168,7 @@ func TestMetricsOfANodeWithoutFaults(t *testing.T) {
 		return kubeletplugin.Figures{
 			Prepare: sampleFigures(d)().Prepare, Unprepare: sampleFigures(d)().Prepare, Registered: true, Runtime: kubeletplugin.RuntimeConnected,
 			Cgroups: map[kubeletplugin.CgroupState]int{kubeletplugin.CgroupExclusive: 2},
-			Devices: d.Publish(func(types.UID, driver.Share) string { return "" }, cpuset.Set{}).Devices,
+			Devices: d.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{}).Devices,
 		}
 	}, sampleHooks, nil})
 	golden.Check(t, "testdata/healthy.txt", own(scrape(t, e)))
@@ -236,7 +239,7 @@ func TestStandbyHasFewMetrics(t *testing.T) {
 func TestNoNameStopsAScrape(t *testing.T) {
 	e, _ := newExporter(t)
 	metrics := make(chan prometheus.Metric, 10)
-	e.collectClaim(metrics, &driver.Grant{Namespace: "a\xff", Name: "b", Shares: []driver.Share{{Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(1)}}}})
+	e.collectClaim(metrics, &ledger.Grant{Namespace: "a\xff", Name: "b", Shares: []ledger.Share{{Device: "numa-0", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(1)}}}})
 	if len(metrics) != 1 {
 		t.Errorf("%d metrics of a claim with a strange name, want 1", len(metrics))
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -149,7 +150,7 @@ func TestClaimsOnRecordAreLookedUp(t *testing.T) {
 			{Name: "zone", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "zone.dra.numa"}},
 		}}},
 	})
-	answers, err := kubeletplugin.ReadClaims(t.Context(), asDaemon(t, "any"), []driver.Grant{
+	answers, err := kubeletplugin.ReadClaims(t.Context(), asDaemon(t, "any"), []ledger.Grant{
 		{Namespace: "default", Name: "on-record", UID: claim.UID}, {Namespace: "default", Name: "gone", UID: "uid-2"},
 	})
 	if err != nil {

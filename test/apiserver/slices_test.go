@@ -5,6 +5,8 @@
 package apiserver
 
 import (
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+
 	"context"
 	"maps"
 	"os"
@@ -58,7 +60,7 @@ func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node s
 		ReservedMemory: zones.Reservations{{Bytes: 64 << 20}},
 		Exclusivity:    driver.ExclusivityKernel,
 		Attached:       everything,
-		Caches: &driver.Caches{Pools: deviceclasses.CachePools{
+		Caches: &dividing.Config{Pools: deviceclasses.CachePools{
 			OS:         &deviceclasses.CacheWays{Ways: 1},
 			Guaranteed: &deviceclasses.GuaranteedPool{ExclusivePool: deviceclasses.ExclusivePool{Ways: 4}, DefaultWays: 2, ValidWays: []int{1, 2, 4}},
 			BestEffort: &deviceclasses.BestEffortPool{ExclusivePool: deviceclasses.ExclusivePool{Ways: 3}, DefaultMinWays: 1, DefaultMaxWays: 3},

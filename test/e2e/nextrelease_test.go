@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // withNext marks specs that upgrade to a release whose checkpoint the present one does not
@@ -40,7 +40,7 @@ var _ = Describe("a release with a newer checkpoint", withNext, Ordered, func() 
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, endings).Should(ContainElement(MatchRegexp(
 			`error: [^\n]*/%s: %s: format "[^"]+", version 2, this build reads format "[^"]+", version 1; install the build that wrote it`,
-			driver.CheckpointName, driver.ErrOtherBuild)),
+			ledger.CheckpointName, ledger.ErrOtherBuild)),
 			"what the containers of the older daemon say")
 		late = createClaimed(ctx, u.namespace, claimPod("late", u.core), u.core)
 		Consistently(ctx, func(g Gomega) {

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
+
 	"fmt"
 	"strings"
 	"testing"
@@ -65,7 +67,7 @@ func spelledSlices(t *testing.T, node string) (published []*resourceapi.Resource
 	}
 	config := driver.Config{
 		NodeName: node, Exclusivity: driver.ExclusivityKernel, Attached: all,
-		Caches: &driver.Caches{Pools: *object.Parse[deviceclasses.CachePools](t, "{os: {ways: 2}, guaranteed: {ways: 8}}")},
+		Caches: &dividing.Config{Pools: *object.Parse[deviceclasses.CachePools](t, "{os: {ways: 2}, guaranteed: {ways: 8}}")},
 	}
 	pool := driver.Resources(node, driver.Devices(machine, config, nil)).Pools[node]
 	for i, part := range pool.Slices {

@@ -35,7 +35,7 @@ var owners = []string{
 var exceptions = map[string][]string{
 	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid}, // the name of a check
 	"cluster/holdings/web/overview.go": {deviceclasses.FrequencyMin},          // an attribute of HTML
-	"driver/cacheshare.go": { // fields of the checkpoint
+	"driver/ledger/cache.go": { // fields of the checkpoint
 		string(deviceclasses.CapacityBandwidthPercent), string(deviceclasses.CapacityBandwidthMBps),
 	},
 }

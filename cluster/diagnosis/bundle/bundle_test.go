@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -42,8 +42,8 @@ func example(objects *snapshot.Snapshot) Bundle {
 			Unread:   []diagnosis.Unread{{Node: "n1", Component: "kubelet", Setting: "configz", Why: "forbidden", Denied: true}},
 			Missing:  []diagnosis.Unread{{Component: "kube-apiserver", Setting: "events", Why: "no answer"}},
 			States: map[string]*nodestate.State{"n1.example.com": {
-				Format: nodestate.Format, Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Version: 1, Grants: []driver.Grant{{
-					UID: "u", Namespace: "a", Name: "c", Order: 1, Shares: []driver.Share{{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root"}}},
+				Format: nodestate.Format, Version: nodestate.Version, Checkpoint: nodestate.Checkpoint{Version: 1, Grants: []ledger.Grant{{
+					UID: "u", Namespace: "a", Name: "c", Order: 1, Shares: []ledger.Share{{Request: "r", Device: "numa-0", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), Partition: "root"}}},
 				}}},
 				Pins: []nodestate.Pin{{Cgroup: "pods/x", CPUs: cpuset.New(4)}},
 			}},

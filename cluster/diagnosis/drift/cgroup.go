@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -103,7 +103,7 @@ func (c *comparison) compareContainers(pinned map[string][]nodestate.Pin) {
 
 // isOf reports whether a cgroup of the claim can be pinned for the share. Containers may
 // use different requests of a claim.
-func isOf(pin nodestate.Pin, share driver.Share) bool {
+func isOf(pin nodestate.Pin, share ledger.Share) bool {
 	if pin.CPUs.IsEmpty() || share.CPUs().IsEmpty() {
 		return pin.Mems.Overlaps(share.Binds())
 	}
@@ -123,7 +123,7 @@ func (c *comparison) comparePartitions() {
 			Check: PartitionOfNobody, CPUs: partition.CPUs, Where: "cgroup " + partition.Cgroup,
 			Expected: "a container of a claim", Detected: "no record of the hook, partition " + partition.State,
 		}
-		i := slices.IndexFunc(c.state.Checkpoint.Grants, func(g driver.Grant) bool { return cpus(g).Overlaps(partition.CPUs) })
+		i := slices.IndexFunc(c.state.Checkpoint.Grants, func(g ledger.Grant) bool { return cpus(g).Overlaps(partition.CPUs) })
 		if i >= 0 {
 			grant := c.state.Checkpoint.Grants[i]
 			finding.Claim = grant.Namespace + "/" + grant.Name

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -66,7 +66,7 @@ type comparison struct {
 	state   *nodestate.State
 	objects *Objects
 
-	grants   map[types.UID]driver.Grant
+	grants   map[types.UID]ledger.Grant
 	findings []Finding
 }
 
@@ -76,7 +76,7 @@ type comparison struct {
 // [Lasting] to remove such findings.
 func Compare(node string, state *nodestate.State, objects *Objects) []Finding {
 	c := comparison{
-		node: node, state: state, objects: objects, findings: []Finding{}, grants: make(map[types.UID]driver.Grant),
+		node: node, state: state, objects: objects, findings: []Finding{}, grants: make(map[types.UID]ledger.Grant),
 	}
 	for _, grant := range state.Checkpoint.Grants {
 		c.grants[grant.UID] = grant

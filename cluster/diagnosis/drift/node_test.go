@@ -6,7 +6,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
@@ -27,39 +27,39 @@ func consistent(t *testing.T) *node {
 	t.Helper()
 	n := &node{State: &nodestate.State{Format: nodestate.Format, Version: nodestate.Version, Node: "n1"}, Snapshot: object.Snapshot(t, files.Read(t, "testdata/objects.yaml"))}
 	drive := []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 0}}
-	n.Checkpoint = nodestate.Checkpoint{Version: 1, Grants: []driver.Grant{
-		{UID: "uid-a", Namespace: "default", Name: "a", Order: 1, Shares: []driver.Share{
+	n.Checkpoint = nodestate.Checkpoint{Version: 1, Grants: []ledger.Grant{
+		{UID: "uid-a", Namespace: "default", Name: "a", Order: 1, Shares: []ledger.Share{
 			{
 				Request: "r",
 				Device:  "numa-0",
 				ShareID: "s",
-				Kind:    &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), MemoryBytes: 1 << 30, Partition: "root"},
+				Kind:    &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(4, 5), MemoryBytes: 1 << 30, Partition: "root"},
 			},
 		}},
-		{UID: "uid-b", Namespace: "default", Name: "b-made", Order: 2, Shares: []driver.Share{
+		{UID: "uid-b", Namespace: "default", Name: "b-made", Order: 2, Shares: []ledger.Share{
 			{
 				Request: "x/sub",
 				Device:  "numa-0",
-				Kind:    &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(6, 7), MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(7), Partition: "none"},
+				Kind:    &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(6, 7), MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(7), Partition: "none"},
 			},
-			{Request: "mix", Device: "numa-1", Kind: &driver.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(8, 9), Partition: "root", MemoryBytes: 1 << 30, Mixed: true}},
-			{Request: "z", Device: "numa-1", Kind: &driver.ZoneShare{NUMANodes: []int{1}, MemoryBytes: 1 << 30}},
+			{Request: "mix", Device: "numa-1", Kind: &ledger.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(8, 9), Partition: "root", MemoryBytes: 1 << 30, Mixed: true}},
+			{Request: "z", Device: "numa-1", Kind: &ledger.ZoneShare{NUMANodes: []int{1}, MemoryBytes: 1 << 30}},
 			{
 				Request: "drive",
 				Device:  "nvme-0000-02-00-0",
-				Kind:    &driver.FunctionShare{Address: "0000:02:00.0", Nodes: drive},
+				Kind:    &ledger.FunctionShare{Address: "0000:02:00.0", Nodes: drive},
 			},
 		}},
-		{UID: "uid-f", Namespace: "default", Name: "f", Order: 3, Shares: []driver.Share{
-			{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &driver.FunctionShare{Address: "0000:03:00.0"}},
+		{UID: "uid-f", Namespace: "default", Name: "f", Order: 3, Shares: []ledger.Share{
+			{Request: "drive", Device: "nvme-0000-03-00-0", Kind: &ledger.FunctionShare{Address: "0000:03:00.0"}},
 		}},
-		{UID: "uid-v", Namespace: "default", Name: "v", Order: 4, Shares: []driver.Share{
-			{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(10), Partition: "none"}},
-			{Request: "cache", Device: "cache-0-guaranteed", Kind: &driver.CacheShare{Pool: "guaranteed", Group: 2, CPUs: "r", Ways: 1}},
+		{UID: "uid-v", Namespace: "default", Name: "v", Order: 4, Shares: []ledger.Share{
+			{Request: "r", Device: "numa-0", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(10), Partition: "none"}},
+			{Request: "cache", Device: "cache-0-guaranteed", Kind: &ledger.CacheShare{Pool: "guaranteed", Group: 2, CPUs: "r", Ways: 1}},
 		}},
-		{UID: "uid-w", Namespace: "default", Name: "w", Order: 5, Shares: []driver.Share{
-			{Request: "r", Device: "numa-0", Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(11), Partition: "root", Mixed: true}},
-			{Request: "cache", Device: "cache-0-guaranteed", Kind: &driver.CacheShare{Pool: "guaranteed", Group: 7, CPUs: "r", Ways: 1}},
+		{UID: "uid-w", Namespace: "default", Name: "w", Order: 5, Shares: []ledger.Share{
+			{Request: "r", Device: "numa-0", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(11), Partition: "root", Mixed: true}},
+			{Request: "cache", Device: "cache-0-guaranteed", Kind: &ledger.CacheShare{Pool: "guaranteed", Group: 7, CPUs: "r", Ways: 1}},
 		}},
 	}}
 	specs := fstest.MapFS{}

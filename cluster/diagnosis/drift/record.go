@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -79,7 +80,7 @@ func (c *comparison) compareGrants() {
 
 // results returns the allocation results for which the grant was made, in the form of
 // held.
-func results(grant driver.Grant) (results []string) {
+func results(grant ledger.Grant) (results []string) {
 	for _, share := range grant.Shares {
 		results = append(results, share.Request+" "+share.Device+" "+string(share.ShareID))
 	}
@@ -113,7 +114,7 @@ func (c *comparison) compareSpecs() {
 // difference returns the first difference between the record and the spec. It returns
 // empty texts if there is none. It does not compare whether there is a partition,
 // because that depends on the node.
-func difference(grant driver.Grant, spec cdi.Written) (expected, detected string) {
+func difference(grant ledger.Grant, spec cdi.Written) (expected, detected string) {
 	if spec.Problem != "" {
 		return "readable", spec.Problem
 	}
@@ -125,7 +126,7 @@ func difference(grant driver.Grant, spec cdi.Written) (expected, detected string
 	}
 	for i, share := range grant.Shares {
 		device := spec.Devices[i]
-		want := grant.Spec(share, driver.ExclusivityKernel)
+		want := grant.Spec(share, true)
 		if id := want.DeviceID(string(grant.UID)); device.ID != id {
 			return id, device.ID
 		}
@@ -191,7 +192,7 @@ func lists(cpus, mems cpuset.Set) string {
 }
 
 // cpus returns all CPUs of the grant.
-func cpus(grant driver.Grant) (all cpuset.Set) {
+func cpus(grant ledger.Grant) (all cpuset.Set) {
 	for i := range grant.Shares {
 		all = all.Union(grant.Shares[i].CPUs())
 	}

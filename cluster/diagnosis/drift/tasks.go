@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
 // compareTasks reports tasks of containers that do not use the ways of their claim, because
@@ -37,7 +37,7 @@ func (c *comparison) compareTasks() {
 }
 
 // compareTasksOf compares the tasks of one container with the group of a claim.
-func (c *comparison) compareTasksOf(grant *driver.Grant, container runningContainer, group string, joined bool) {
+func (c *comparison) compareTasksOf(grant *ledger.Grant, container runningContainer, group string, joined bool) {
 	for _, tasks := range c.state.Tasks {
 		if !container.has(tasks.Cgroup) || tasks.Group == group || tasks.Group == "" && !joined {
 			continue

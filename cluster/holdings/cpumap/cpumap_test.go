@@ -12,6 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -69,10 +70,10 @@ func check(t *testing.T, c *occupied.Cluster, state *nodestate.State, want strin
 	return m
 }
 
-func grant(claim, request, device string, cpus ...int) driver.Grant {
+func grant(claim, request, device string, cpus ...int) ledger.Grant {
 	namespace, name, _ := strings.Cut(claim, "/")
-	share := driver.Share{Request: request, Device: device, Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...)}}
-	return driver.Grant{UID: "uid", Namespace: namespace, Name: name, Shares: []driver.Share{share}}
+	share := ledger.Share{Request: request, Device: device, Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(cpus...)}}
+	return ledger.Grant{UID: "uid", Namespace: namespace, Name: name, Shares: []ledger.Share{share}}
 }
 
 // The showcase has a claim with CPUs 4-5, one with 8-11, one whose CPUs only the
@@ -80,7 +81,7 @@ func grant(claim, request, device string, cpus ...int) driver.Grant {
 func TestEachCPUHasItsUse(t *testing.T) {
 	c := occupied.Showcase(t)
 	state := rig(t)
-	state.Checkpoint.Grants = []driver.Grant{
+	state.Checkpoint.Grants = []ledger.Grant{
 		grant("default/alpha-zone", "zone", "numa-1", 4, 5),
 		grant("team-a/gamma", "main", "numa-3", 12, 13),
 		grant("team-a/gone", "zone", "numa-1", 6),

@@ -23,7 +23,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
@@ -217,7 +217,7 @@ func TestNothingIsTakenForMarkup(t *testing.T) {
 	c.Claim("team-a", "gamma").Name = evil
 	layout := stateOf(t, "rig")
 	layout.Partitions = []nodestate.Partition{{Cgroup: evil, CPUs: cpuset.New(6)}}
-	layout.Checkpoint.Grants = []driver.Grant{{Namespace: evil, Name: evil, Shares: []driver.Share{{Kind: &driver.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(7)}}}}}
+	layout.Checkpoint.Grants = []ledger.Grant{{Namespace: evil, Name: evil, Shares: []ledger.Share{{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(7)}}}}}
 	layout.Layout.Reserved, layout.Layout.Why = nil, evil
 	layout.Resctrl = &nodestate.Resctrl{Claims: []nodestate.ClaimUse{{Claim: nodestate.Claim{Name: "default/beta-zone"}, Why: evil}}}
 	told := event("Node/worker-1", "", evil, 1)

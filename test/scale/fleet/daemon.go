@@ -18,6 +18,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -179,7 +180,7 @@ func (d *daemon) look(ctx context.Context, l *life) {
 }
 
 // partitions are those of the claims' containers, which run as soon as a claim is prepared.
-func (d *daemon) partitions(grants []driver.Grant) (live []pin.Live) {
+func (d *daemon) partitions(grants []ledger.Grant) (live []pin.Live) {
 	fault := ""
 	if d.faulty.Load() {
 		fault = "cpuset.cpus.partition is root invalid"

@@ -10,6 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
@@ -36,7 +37,7 @@ func Mixes() (list []Shape, err error) {
 	if err != nil {
 		return nil, err
 	}
-	devices := driver.Devices(m, driver.Config{Exclusivity: driver.ExclusivityKernel, Attached: selection, Caches: &driver.Caches{Pools: deviceclasses.CachePools{
+	devices := driver.Devices(m, driver.Config{Exclusivity: driver.ExclusivityKernel, Attached: selection, Caches: &dividing.Config{Pools: deviceclasses.CachePools{
 		OS:         &deviceclasses.CacheWays{Ways: 2},
 		Guaranteed: &deviceclasses.GuaranteedPool{ExclusivePool: deviceclasses.ExclusivePool{Ways: 8}},
 	}}}, nil)

@@ -1,4 +1,4 @@
-package driver
+package ledger
 
 import (
 	"bytes"
@@ -27,67 +27,56 @@ type Share struct {
 
 // Kind is what a share holds. Each kind of device has its own type: [*ZoneShare],
 // [*FunctionShare] and [*CacheShare]. Everything that differs between kinds is behind
-// this interface. To add a kind, write a type that implements it in a new file. Then add
-// its field to recordedShare, and a case to recordedShare.kind and to Driver.wish. The
-// Kind of a recorded share is never changed: methods that change something return a new
-// value.
+// this interface, and what changes the host for a kind is an effect of package driver. To
+// add a kind, write a type that implements Kind in a new file. Then add its field to
+// recordedShare, and a case to recordedShare.kind and to Driver.wish. The Kind of a
+// recorded share is never changed: methods that change something return a new value.
 type Kind interface {
-	// cpus are the CPUs that no other share may have; nil for none.
-	cpus() *cpuset.Set
-	// mems is the NUMA nodes that the share is a part of; none for a cache.
-	mems() cpuset.Set
-	// binds is the NUMA nodes that the memory of its containers must come from; empty if
-	// it may come from any.
-	binds() cpuset.Set
-	// kernelExclusive reports whether the CPUs get a partition on a node whose kernel
-	// has partitions.
-	kernelExclusive() bool
-	// pinned reports whether the hook pins the share's containers.
-	pinned() bool
+	data
+	claimed
+	face
+}
 
-	// equal compares every field.
-	equal(other Kind) bool
+// data is what the record needs.
+type data interface {
+	// Equal compares every field.
+	Equal(other Kind) bool
 	// validate returns an error if a field has a value that is not allowed.
 	validate() error
+	// record sets its object in the JSON of a share. appendText appends the same text,
+	// faster.
+	record(share *recordedShare)
+	appendText(text []byte) []byte
+}
+
+// claimed is what decides whether claims can hold it, and go on holding it.
+type claimed interface {
 	// hold adds what the share has, except CPUs, to what is held. The result says what
 	// was held already, in the same form as conflict.
 	hold(held *held) (twice string)
 	// conflict says what both this share and another have; "" for nothing. It does not
 	// compare CPUs.
 	conflict(other Kind) string
-	// honoured reports whether the machine still has what the share holds.
-	honoured(machine *numa.Machine, reserved cpuset.Set) bool
+	// Honoured reports whether the machine still has what the share holds.
+	Honoured(machine *numa.Machine, reserved cpuset.Set) bool
 	// fault says what is wrong on the machine with what the share holds; "" for nothing.
 	fault(machine *numa.Machine) string
-	// stray reports whether the scheduler does not count the share in the device that
+	// Stray reports whether the scheduler does not count the share in the device that
 	// is published under the share's device name.
-	stray(device string, machine *numa.Machine, published []zones.Zone) bool
-	// withheld returns what a stray share takes from zones, and the devices that are
+	Stray(device string, machine *numa.Machine, published []zones.Zone) bool
+	// Withheld returns what a stray share takes from zones, and the devices that are
 	// published only for it.
-	withheld(device string) ([]zones.Held, []resourceapi.Device)
+	Withheld(device string) ([]zones.Held, []resourceapi.Device)
+}
 
-	// refreshed returns the share as it is now: another kernel driver may be bound, for
-	// example.
-	refreshed(d *Driver, claimUID types.UID, wish wish) (Kind, error)
-	// scoped returns what decideScopes needs. withScope returns the same share with the
-	// scope that was decided.
-	scoped() scoped
-	withScope(scope string) Kind
-	// apply returns the steps that change the host before containers start. undo
-	// returns the steps that restore the host, except for what one of the other grants
-	// needs. Both return no steps if there is nothing to do.
-	apply(d *Driver, claim string) []step
-	undo(d *Driver, claim string, others []Grant) []step
-
-	// record sets its object in the JSON of a share. appendText appends the same text,
-	// faster.
-	record(share *recordedShare)
-	appendText(text []byte) []byte
-	// spec returns the share's part of a CDI spec, on a node with that exclusivity.
-	spec(by Exclusivity) cdi.ShareKind
+// face is what containers and readers of the claim's status see.
+type face interface {
+	// spec returns the share's part of a CDI spec. It asks the hook for partitions only if
+	// the node makes them.
+	spec(partitions bool) cdi.ShareKind
 	// cdiDevices returns the names of the CDI devices that a container needs for the
 	// share. The first is own.
-	cdiDevices(own string) []string
+	CDIDevices(own string) []string
 	// attributes returns what a container may read about the share, besides the
 	// published attributes of the device.
 	attributes() map[string]resourceapi.DeviceAttribute
@@ -98,32 +87,57 @@ type Kind interface {
 }
 
 // CPUs are the CPUs that only this claim has. Pods that use the same claim share them.
-func (s Share) CPUs() cpuset.Set {
-	if s.Kind == nil || s.Kind.cpus() == nil {
-		return cpuset.Set{}
+func (s Share) CPUs() (cpus cpuset.Set) {
+	if zone := s.Zone(); zone != nil {
+		return zone.CPUs
 	}
-	return *s.Kind.cpus()
+	return cpus
 }
 
-// Mems is the NUMA nodes that the share is a part of; empty for a PCI function.
-func (s Share) Mems() cpuset.Set { return s.Kind.mems() }
+// Mems is the NUMA nodes that the share is a part of; empty unless it is of a zone.
+func (s Share) Mems() (nodes cpuset.Set) {
+	if zone := s.Zone(); zone != nil {
+		return zone.Mems()
+	}
+	return nodes
+}
 
 // Binds is the NUMA nodes that the memory of the share's containers must come from. It is
 // empty if the scheduler counted no memory for the share, or if its memory policy leaves
 // the other nodes open.
-func (s Share) Binds() cpuset.Set { return s.Kind.binds() }
+func (s Share) Binds() (nodes cpuset.Set) {
+	if zone := s.Zone(); zone != nil {
+		return zone.Binds()
+	}
+	return nodes
+}
 
 // KernelExclusive reports whether the CPUs get a partition on a node whose kernel has
 // partitions.
-func (s Share) KernelExclusive() bool { return s.Kind.kernelExclusive() }
+func (s Share) KernelExclusive() bool { return s.Zone() != nil && s.Zone().KernelExclusive() }
 
 // Scope says which cgroup has the CPUs to itself: one of ScopeContainer, ScopePod and
 // ScopeShared.
-func (s Share) Scope() string { return s.Kind.scoped().scope }
+func (s Share) Scope() string {
+	if zone := s.Zone(); zone != nil {
+		return zone.Scope
+	}
+	return ScopeContainer
+}
+
+// WithScope returns the same share with another scope. Only a share of a zone has one.
+func (s Share) WithScope(scope string) Share {
+	if zone := s.Zone(); zone != nil && zone.Scope != scope {
+		next := *zone
+		next.Scope = scope
+		s.Kind = &next
+	}
+	return s
+}
 
 // Pinned reports whether the hook pins the share's containers. It does not pin them for
 // a PCI function, nor if the share gives them neither CPUs of their own nor NUMA nodes.
-func (s Share) Pinned() bool { return s.Kind.pinned() }
+func (s Share) Pinned() bool { return s.Zone() != nil && s.Zone().pinned() }
 
 // Fault says what is wrong on the machine with what the share holds; "" if no fault is
 // known.
@@ -158,12 +172,12 @@ func (s Share) Equal(other Share) bool {
 	if s.Kind == nil || other.Kind == nil {
 		return s == other
 	}
-	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Kind.equal(other.Kind)
+	return s.Request == other.Request && s.Device == other.Device && s.ShareID == other.ShareID && s.Kind.Equal(other.Kind)
 }
 
-// Spec returns the share for the CDI spec, on a node with that exclusivity.
-func (s Share) Spec(by Exclusivity) cdi.Share {
-	return cdi.Share{Request: s.Request, Device: s.Device, Kind: s.Kind.spec(by)}
+// Spec returns the share for the CDI spec, on a node that makes partitions or does not.
+func (s Share) Spec(partitions bool) cdi.Share {
+	return cdi.Share{Request: s.Request, Device: s.Device, Kind: s.Kind.spec(partitions)}
 }
 
 // recordedShare is the JSON form of a share: exactly one of zone, function and cache is

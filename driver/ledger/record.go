@@ -1,4 +1,4 @@
-package driver
+package ledger
 
 import (
 	"bytes"
@@ -11,52 +11,52 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 )
 
-// onRecord is what claims hold according to the files. Its entries may contradict each
+// Record is what claims hold according to the files. Its entries may contradict each
 // other.
-type onRecord struct {
-	bootID  string  // from the checkpoint; of this boot if there is no checkpoint
-	lost    bool    // there is no checkpoint
-	begun   bool    // checkpoint or specs are of this boot
-	entries []entry // each UID once
+type Record struct {
+	BootID  string  // from the checkpoint; of this boot if there is no checkpoint
+	Lost    bool    // there is no checkpoint
+	Begun   bool    // checkpoint or specs are of this boot
+	Entries []Entry // each UID once
 }
 
-// entry is one grant and where it was read.
-type entry struct {
+// Entry is one grant and where it was read.
+type Entry struct {
 	Grant
-	fromSpec bool // the checkpoint does not have it, or has an older one of the claim
+	FromSpec bool // the checkpoint does not have it, or has an older one of the claim
 }
 
-// loadRecord reads the checkpoint, and the grants that it lacks from the notes of CDI
+// Load reads the checkpoint, and the grants that it lacks from the notes of CDI
 // specs. It ignores specs of an earlier boot, because no container of that boot is
 // running. Without a checkpoint every spec must be readable, because the specs are the
 // only record. If there are no specs either, the driver starts for the first time.
-func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error) {
+func Load(state *os.Root, specs cdi.Store, bootID string) (Record, error) {
 	saved, err := loadCheckpoint(state)
 	lost := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !lost {
-		return onRecord{}, err
+		return Record{}, err
 	}
-	loaded := onRecord{bootID: saved.BootID, lost: lost, begun: saved.BootID == bootID}
+	loaded := Record{BootID: saved.BootID, Lost: lost, Begun: saved.BootID == bootID}
 	if lost {
-		loaded.bootID = bootID
+		loaded.BootID = bootID
 	}
 	for _, grant := range saved.Grants {
-		if loaded.bootID != bootID {
-			grant = grant.untuned().withoutNodes() // nothing of another boot is restored
+		if loaded.BootID != bootID {
+			grant = grant.Untuned().WithoutNodes() // nothing of another boot is restored
 		}
-		loaded.entries = append(loaded.entries, entry{Grant: grant})
+		loaded.Entries = append(loaded.Entries, Entry{Grant: grant})
 	}
 	notes, err := specs.Notes()
 	if err != nil {
-		return onRecord{}, err
+		return Record{}, err
 	}
 	for _, note := range notes {
 		grant, current, err := decodeNote(note, bootID)
 		if err != nil && lost {
-			return onRecord{}, fmt.Errorf("%s, and the checkpoint is missing: %w", note.Path, err)
+			return Record{}, fmt.Errorf("%s, and the checkpoint is missing: %w", note.Path, err)
 		}
 		if err == nil && current {
-			loaded.begun = true
+			loaded.Begun = true
 			loaded.addNoted(grant)
 		}
 	}
@@ -65,20 +65,20 @@ func loadRecord(state *os.Root, specs cdi.Store, bootID string) (onRecord, error
 
 // addNoted adds a grant from a CDI spec. The spec is written after the checkpoint. So
 // if the grant in the spec is younger, an old checkpoint was put back.
-func (l *onRecord) addNoted(noted Grant) {
-	i := slices.IndexFunc(l.entries, func(e entry) bool { return e.UID == noted.UID })
+func (l *Record) addNoted(noted Grant) {
+	i := slices.IndexFunc(l.Entries, func(e Entry) bool { return e.UID == noted.UID })
 	if i < 0 {
-		l.entries = append(l.entries, entry{noted, true})
-	} else if l.entries[i].Order < noted.Order {
-		l.entries[i] = entry{noted, true}
+		l.Entries = append(l.Entries, Entry{noted, true})
+	} else if l.Entries[i].Order < noted.Order {
+		l.Entries[i] = Entry{noted, true}
 	}
 }
 
-// encodeNote returns what the CDI spec of a claim says of its grant: a checkpoint with
+// EncodeNote returns what the CDI spec of a claim says of its grant: a checkpoint with
 // this grant only. CDI specs are in a tmpfs, so a reboot removes them together with the
 // containers. If the checkpoint is deleted, they are still there.
-func encodeNote(bootID string, grant *listedGrant) string {
-	next := newCheckpoint(bootID)
+func EncodeNote(bootID string, grant *Listed) string {
+	next := NewCheckpoint(bootID)
 	text := appendCheckpoint(make([]byte, 0, len(grant.text)+256), &next, slices.Values([]string{grant.text}))
 	return string(bytes.TrimSuffix(text, []byte("\n")))
 }

@@ -1,6 +1,9 @@
-package driver
+package tuning
 
-import "github.com/dra-driver-numa/dra-driver-numa/numa"
+import (
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
+)
 
 // FrequencyFigures are frequencies of the CPUs that a claim has of a device, in kHz. 0
 // stands for what the claim does not ask, and for what the kernel does not say now.
@@ -10,15 +13,14 @@ type FrequencyFigures struct {
 	AskedMin, AskedMax int // smallest lowest and largest highest frequency that the claim asks for
 }
 
-// Frequencies returns the figures of a grant, by device. It reads one file of the kernel for
-// each frequency policy that the claim changes: none for other claims, and on nodes that
-// change none. What cannot be read is left out. It does not wait for the operation that
-// changes the Driver now.
-func (d *Driver) Frequencies(grant *Grant) (figures []FrequencyFigures) {
-	if d.config.Tuning == nil {
+// Figures returns the figures of a grant, by device; none on a node that changes no
+// frequencies, whose c is nil. It reads one file of the kernel for each frequency policy that
+// the claim changes, and none for other claims. What cannot be read is left out.
+func (c *Config) Figures(grant *ledger.Grant) (figures []FrequencyFigures) {
+	if c == nil {
 		return nil
 	}
-	files := d.config.Tuning.Frequencies.Files()
+	files := c.Frequencies.Files()
 	byDevice := make(map[string]int)
 	for _, share := range grant.Shares {
 		zone := share.Zone()

@@ -1,4 +1,4 @@
-package driver
+package ledger
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 
 // PinnedUsers returns the names of the pod's containers that the grant should pin.
 func (g Grant) PinnedUsers(pod *corev1.Pod) (containers []string) {
-	names := claimNames(pod)
+	names := ClaimNames(pod)
 	uses := func(ref corev1.ResourceClaim) bool {
 		return names[ref.Name] == g.Name && slices.ContainsFunc(g.Shares, func(share Share) bool {
 			main, _, _ := strings.Cut(share.Request, "/")
@@ -22,4 +22,21 @@ func (g Grant) PinnedUsers(pod *corev1.Pod) (containers []string) {
 		}
 	}
 	return containers
+}
+
+// ClaimNames maps the names in the pod's spec.resourceClaims to the names of the
+// claims. If a claim was made from a template, its name is in the pod's status.
+func ClaimNames(pod *corev1.Pod) map[string]string {
+	names := make(map[string]string)
+	for _, entry := range pod.Spec.ResourceClaims {
+		if entry.ResourceClaimName != nil {
+			names[entry.Name] = *entry.ResourceClaimName
+		}
+	}
+	for _, made := range pod.Status.ResourceClaimStatuses {
+		if made.ResourceClaimName != nil {
+			names[made.Name] = *made.ResourceClaimName
+		}
+	}
+	return names
 }

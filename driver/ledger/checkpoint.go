@@ -1,4 +1,4 @@
-package driver
+package ledger
 
 import (
 	"errors"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // CheckpointName is the file of the checkpoint in the state directory.
@@ -13,7 +15,7 @@ const CheckpointName = "checkpoint.json"
 
 const (
 	// checkpointFormat is the name of the format, which the file has.
-	checkpointFormat = Name + "/checkpoint"
+	checkpointFormat = deviceclasses.DriverName + "/checkpoint"
 	// checkpointVersion is the version of the format. From v0.1.0 on, only a release raises
 	// it. Until then it stays 1, and fields of the state may be added. An empty field is left
 	// out.
@@ -60,8 +62,8 @@ type Checkpoint struct {
 	NextRelease string `json:"nextRelease,omitempty"` // see nextRelease
 }
 
-// newCheckpoint returns what this build writes in a boot, without grants.
-func newCheckpoint(bootID string) Checkpoint {
+// NewCheckpoint returns what this build writes in a boot, without grants.
+func NewCheckpoint(bootID string) Checkpoint {
 	return Checkpoint{Version: newestVersion(), BootID: bootID, NextRelease: nextRelease}
 }
 
@@ -129,8 +131,8 @@ func loadCheckpoint(state *os.Root) (Checkpoint, error) {
 	return loaded, nil
 }
 
-// encodeCheckpoint returns the content of the checkpoint file.
-func encodeCheckpoint(c Checkpoint) []byte {
+// Encode returns the content of the checkpoint file.
+func (c Checkpoint) Encode() []byte {
 	return appendCheckpoint(make([]byte, 0, 512*(len(c.Grants)+1)), &c, func(yield func(string) bool) {
 		for i := range c.Grants {
 			if !yield(string(c.Grants[i].appendText(nil))) {
@@ -143,13 +145,13 @@ func encodeCheckpoint(c Checkpoint) []byte {
 // DecodeCheckpoint reads a checkpoint file. Its errors wrap ErrDamaged or ErrOtherBuild and
 // say what to do.
 func DecodeCheckpoint(data []byte) (Checkpoint, error) {
-	format := format{checkpointFormat, newestVersion(), damaged, ofOtherBuild}
-	version, state, err := format.open(data)
+	format := Format{checkpointFormat, newestVersion(), damaged, ofOtherBuild}
+	version, state, err := format.Open(data)
 	if err != nil {
 		return Checkpoint{}, err
 	}
 	decoded := Checkpoint{Version: version}
-	if err := format.decode(data, state, &decoded, func() []byte { return encodeCheckpoint(decoded) }); err != nil {
+	if err := format.Decode(data, state, &decoded, func() []byte { return decoded.Encode() }); err != nil {
 		return Checkpoint{}, err
 	}
 	if err := decoded.validateEach(); err != nil {

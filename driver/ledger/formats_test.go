@@ -1,4 +1,4 @@
-package driver
+package ledger
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
@@ -17,9 +18,9 @@ import (
 func formats(t *testing.T, grant Grant) string {
 	t.Helper()
 	var text bytes.Buffer
-	for _, by := range []Exclusivity{ExclusivityKernel, ExclusivityNone} {
-		claim := grant.cdiClaim(by)
-		claim.Note = encodeNote("boot-1", listed(grant))
+	for _, by := range []string{deviceclasses.ExclusivityKernel, deviceclasses.ExclusivityNone} {
+		claim := grant.CDIClaim(by == deviceclasses.ExclusivityKernel)
+		claim.Note = EncodeNote("boot-1", NewListed(grant))
 		spec, err := cdi.Encode(claim, cdi.Hook{Path: "/opt/numa-pin", Dir: "/opt"})
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +33,7 @@ func formats(t *testing.T, grant Grant) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "%s %s %s\n", share.Request, share.Kind.cdiDevices("own"), attributes)
+		fmt.Fprintf(&text, "%s %s %s\n", share.Request, share.Kind.CDIDevices("own"), attributes)
 	}
 	return text.String()
 }

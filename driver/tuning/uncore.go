@@ -1,22 +1,23 @@
-package driver
+package tuning
 
 import (
 	"fmt"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // planUncore decides how fast the dies of these CPUs have to be.
-func (d *Driver) planUncore(cpus cpuset.Set, frequency string) ([]uncore.Demand, error) {
+func (t *State) planUncore(cpus cpuset.Set, frequency string) ([]uncore.Demand, error) {
 	if frequency == "" {
 		return nil, nil
 	}
-	dies, err := d.tuning().Uncore.Read()
+	dies, err := t.hosts().Uncore.Read()
 	if err != nil {
 		return nil, err
 	}
-	demands, err := uncore.Resolve(dies, d.machine.Cores, cpus, frequency)
+	demands, err := uncore.Resolve(dies, t.machine.Cores, cpus, frequency)
 	return demands, ofUncore(err)
 }
 
@@ -29,7 +30,7 @@ func ofUncore(err error) error {
 }
 
 // uncoreDemands returns what grants ask of dies.
-func uncoreDemands(grants []Grant) (demands []uncore.Demand) {
+func uncoreDemands(grants []ledger.Grant) (demands []uncore.Demand) {
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
 			if zone := share.Zone(); zone != nil && zone.Performance != nil {
@@ -44,22 +45,22 @@ func uncoreDemands(grants []Grant) (demands []uncore.Demand) {
 // a demand what they had first. That is on record before the first write. In the shares of the
 // grant tuned, if it is not nil, it notes what the kernel made of it: they must not be on
 // record. It reads nothing if no claim asks, and none did.
-func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
+func (t *State) settleUncore(grants []ledger.Grant, tuned *ledger.Grant) error {
 	demands := uncoreDemands(grants)
-	if len(demands) == 0 && len(d.first.Uncore) == 0 {
+	if len(demands) == 0 && len(t.first.Uncore) == 0 {
 		return nil
 	}
-	host := d.tuning().Uncore
+	host := t.hosts().Uncore
 	dies, err := host.Read()
 	if err != nil {
 		return err
 	}
-	held, err := host.Probe(d.first.Uncore, dies)
+	held, err := host.Probe(t.first.Uncore, dies)
 	if err != nil {
 		return err
 	}
 	next, writes := uncore.Plan(dies, held, demands)
-	if err := d.recordUncore(next); err != nil {
+	if err := t.recordUncore(next); err != nil {
 		return err
 	}
 	if err := host.Apply(writes); err != nil {
@@ -68,7 +69,7 @@ func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
 	if dies, err = host.Read(); err != nil {
 		return err
 	}
-	if err := d.recordUncore(uncore.Settled(dies, next, demands)); err != nil || tuned == nil {
+	if err := t.recordUncore(uncore.Settled(dies, next, demands)); err != nil || tuned == nil {
 		return err
 	}
 	for i := range tuned.Shares {
@@ -85,12 +86,12 @@ func (d *Driver) settleUncore(grants []Grant, tuned *Grant) error {
 
 // retuneUncore gives dies whose CPUs came online, also while the daemon was away, what claims
 // want of them, or what they had before the claims that have ended meanwhile.
-func (d *Driver) retuneUncore() error {
-	if d.uncoreDue {
-		if err := d.settleUncore(d.grants.grants(), nil); err != nil {
+func (t *State) retuneUncore(grants []ledger.Grant) error {
+	if t.uncoreDue {
+		if err := t.settleUncore(grants, nil); err != nil {
 			return err
 		}
 	}
-	d.uncoreDue = false
+	t.uncoreDue = false
 	return nil
 }

@@ -1,4 +1,4 @@
-package driver
+package ledger
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
@@ -54,35 +53,33 @@ const (
 // RunCPUs returns the CPUs on which the share's containers run.
 func (z *ZoneShare) RunCPUs() cpuset.Set { return z.CPUs.Difference(z.IdleCPUs) }
 
-func (z *ZoneShare) cpus() *cpuset.Set { return &z.CPUs }
+func (z *ZoneShare) Mems() cpuset.Set { return cpuset.New(z.NUMANodes...) }
 
-func (z *ZoneShare) mems() cpuset.Set { return cpuset.New(z.NUMANodes...) }
-
-// binds is empty if the scheduler counted no memory of the share: other containers could
+// Binds is empty if the scheduler counted no memory of the share: other containers could
 // have used up that of its NUMA nodes. Without a binding, the kernel prefers the node of
 // the CPU.
-func (z *ZoneShare) binds() cpuset.Set {
+func (z *ZoneShare) Binds() cpuset.Set {
 	counted := z.MemoryBytes > 0 || len(z.HugepageBytes) > 0
 	if !counted || z.MemoryPolicy == deviceclasses.MemoryPreferred {
 		return cpuset.Set{}
 	}
-	return z.mems()
+	return z.Mems()
 }
 
-func (z *ZoneShare) kernelExclusive() bool {
+func (z *ZoneShare) KernelExclusive() bool {
 	return z.Partition != deviceclasses.PartitionNone && z.Scope != ScopeShared && !z.Mixed && !z.CPUs.IsEmpty()
 }
 
 func (z *ZoneShare) pinned() bool {
-	return !z.binds().IsEmpty() || !z.CPUs.IsEmpty() && !z.Mixed
+	return !z.Binds().IsEmpty() || !z.CPUs.IsEmpty() && !z.Mixed
 }
 
-func (z *ZoneShare) equal(other Kind) bool {
+func (z *ZoneShare) Equal(other Kind) bool {
 	o, same := other.(*ZoneShare)
 	return same && slices.Equal(z.NUMANodes, o.NUMANodes) && z.CPUs == o.CPUs && z.Why == o.Why && z.IdleCPUs == o.IdleCPUs &&
 		z.Partition == o.Partition && z.Scope == o.Scope && z.Mixed == o.Mixed && z.SharedCPUs == o.SharedCPUs &&
 		z.MemoryPolicy == o.MemoryPolicy && z.MemoryBytes == o.MemoryBytes && maps.Equal(z.HugepageBytes, o.HugepageBytes) &&
-		z.Performance.equal(o.Performance)
+		z.Performance.Equal(o.Performance)
 }
 
 func (z *ZoneShare) validate() error {
@@ -123,9 +120,9 @@ func (z *ZoneShare) hold(*held) (twice string) { return "" }
 
 func (z *ZoneShare) conflict(Kind) string { return "" }
 
-func (z *ZoneShare) honoured(machine *numa.Machine, reserved cpuset.Set) bool {
+func (z *ZoneShare) Honoured(machine *numa.Machine, reserved cpuset.Set) bool {
 	var cpus cpuset.Set
-	for id := range z.mems().All() {
+	for id := range z.Mems().All() {
 		zone, ok := machine.Zone(id)
 		if !ok {
 			return false
@@ -140,45 +137,14 @@ func (z *ZoneShare) honoured(machine *numa.Machine, reserved cpuset.Set) bool {
 
 func (z *ZoneShare) fault(*numa.Machine) string { return "" }
 
-func (z *ZoneShare) stray(device string, _ *numa.Machine, published []zones.Zone) bool {
+func (z *ZoneShare) Stray(device string, _ *numa.Machine, published []zones.Zone) bool {
 	zone := zones.Named(published, device)
 	return zone == nil || !z.CPUs.IsSubsetOf(zone.CPUs)
 }
 
-func (z *ZoneShare) withheld(device string) ([]zones.Held, []resourceapi.Device) {
-	return []zones.Held{{Device: device, CPUs: z.CPUs, Mems: z.mems(), MemoryBytes: z.MemoryBytes, HugepageBytes: z.HugepageBytes}}, nil
+func (z *ZoneShare) Withheld(device string) ([]zones.Held, []resourceapi.Device) {
+	return []zones.Held{{Device: device, CPUs: z.CPUs, Mems: z.Mems(), MemoryBytes: z.MemoryBytes, HugepageBytes: z.HugepageBytes}}, nil
 }
-
-// refreshed plans again what the CPUs should have after a boot, because what they had in
-// another boot is forgotten.
-func (z *ZoneShare) refreshed(d *Driver, _ types.UID, wish wish) (Kind, error) {
-	if z.Performance == nil || z.Performance.Applied || !z.Performance.Changes.IsZero() || len(z.Performance.Uncore) > 0 {
-		return z, nil
-	}
-	next := *z
-	var err error
-	if next.Performance, err = d.planPerformance(z.CPUs, z.Performance.Asked); err != nil {
-		return nil, fmt.Errorf("request %s: %w", wish.request, err)
-	}
-	return &next, nil
-}
-
-func (z *ZoneShare) scoped() scoped {
-	return scoped{cpus: !z.CPUs.IsEmpty(), mixed: z.Mixed, scope: z.Scope}
-}
-
-func (z *ZoneShare) withScope(scope string) Kind {
-	if z.Scope == scope {
-		return z
-	}
-	next := *z
-	next.Scope = scope
-	return &next
-}
-
-// What all shares of a claim have of interrupts and of the uncore is one state: see
-// Driver.tuneSteps.
-func (z *ZoneShare) apply(*Driver, string) []step { return nil }
 
 func (z *ZoneShare) record(share *recordedShare) { share.Zone, share.Performance = z, z.Performance }
 
@@ -242,18 +208,18 @@ func (z *ZoneShare) appendUse(text []byte) []byte {
 
 // partition returns the partition that the hook makes.
 func (z *ZoneShare) partition() string {
-	if !z.kernelExclusive() {
+	if !z.KernelExclusive() {
 		return deviceclasses.PartitionNone
 	}
 	return z.Partition
 }
 
-func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
+func (z *ZoneShare) spec(partitions bool) cdi.ShareKind {
 	spec := &cdi.Zone{
-		CPUs: z.CPUs, IdleCPUs: z.IdleCPUs, Mems: z.binds(), Mixed: z.Mixed, SharedCPUs: z.SharedCPUs, MemoryPolicy: z.kernelPolicy(),
+		CPUs: z.CPUs, IdleCPUs: z.IdleCPUs, Mems: z.Binds(), Mixed: z.Mixed, SharedCPUs: z.SharedCPUs, MemoryPolicy: z.kernelPolicy(),
 		Partition: deviceclasses.PartitionNone, Scope: deviceclasses.ScopeContainer,
 	}
-	if by != ExclusivityKernel {
+	if !partitions {
 		return spec // a kernel without partitions must not be asked for one
 	}
 	spec.Partition = z.partition()
@@ -263,10 +229,10 @@ func (z *ZoneShare) spec(by Exclusivity) cdi.ShareKind {
 	return spec
 }
 
-func (z *ZoneShare) cdiDevices(own string) []string { return []string{own} }
+func (z *ZoneShare) CDIDevices(own string) []string { return []string{own} }
 
 func (z *ZoneShare) status() any {
-	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.binds(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why, Performance: z.Performance.status()}
+	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.Binds(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why, Performance: z.Performance.status()}
 	if !z.CPUs.IsEmpty() {
 		status.Partition = z.partition()
 		status.Scope = cmp.Or(z.Scope, deviceclasses.ScopeContainer)
@@ -279,77 +245,27 @@ func (z *ZoneShare) status() any {
 
 func (z *ZoneShare) interfaces() []string { return nil }
 
-// errBindsNothing says that a claim binds memory that the scheduler does not count.
-var errBindsNothing = errors.New("memoryPolicy bind: no request of the claim has memory or hugepages to bind; request memory")
-
-// bindsNothing reports whether a share of the grant has the policy bind, and none has
-// memory. One request may have the CPUs of a level-3 cache, and another the memory.
-func (g Grant) bindsNothing() bool {
-	asks := func(s Share) bool { return s.Zone() != nil && s.Zone().MemoryPolicy == deviceclasses.MemoryBind }
-	binds := func(s Share) bool { return !s.Binds().IsEmpty() }
-	return slices.ContainsFunc(g.Shares, asks) && !slices.ContainsFunc(g.Shares, binds)
-}
-
-// zoneWish is the part of a zone that was allocated to a claim.
-type zoneWish struct {
-	zone          zones.Zone
-	cpus          int // 0 <= cpus <= cpuset.MaxCPUs
-	memoryBytes   uint64
-	hugepageBytes map[string]uint64 // each > 0, by size as in "2Mi"; nil if there are none
-	config        deviceclasses.ZoneConfig
-	performance   deviceclasses.PerformanceSettings
-	tuned         deviceclasses.PerformanceSettings // that are on record for the claim
-}
-
-func (w zoneWish) configured(d *Driver, ofClass, config deviceclasses.RequestConfig) (wanted, error) {
-	w.config, w.performance = config.Zone, config.Performance.PerformanceSettings
-	return w, d.mayTune(ofClass.Performance.PerformanceSettings, w.performance, w.tuned)
-}
-
-func (w zoneWish) fulfilledBy(kind Kind) bool {
-	share, same := kind.(*ZoneShare)
-	return same && share.NUMANodes[0] == w.zone.Nodes[0] && share.CPUs.Size() == w.cpus &&
-		share.MemoryBytes == w.memoryBytes && maps.Equal(share.HugepageBytes, w.hugepageBytes)
-}
-
-// use sets how the share is used, from the configuration of the claim and its class. The
-// kernel puts isolated CPUs only into isolated partitions.
-func (w zoneWish) use(share *ZoneShare) {
-	share.MemoryPolicy = w.config.MemoryPolicy
-	if share.CPUs.IsEmpty() {
-		return
+// policyMems returns the NUMA nodes that the memory policy of the share is about; see driver.Pinned.
+func (z *ZoneShare) policyMems() cpuset.Set {
+	if z.MemoryPolicy == deviceclasses.MemoryBind {
+		return z.Binds()
 	}
-	share.Partition, share.Mixed = cmp.Or(w.config.Partition, deviceclasses.PartitionRoot), w.config.Mixed
-	if w.zone.Isolated && share.Partition == deviceclasses.PartitionRoot {
-		share.Partition = deviceclasses.PartitionIsolated
-	}
+	return z.Mems()
 }
 
-// noteSharedPool notes in the mixed shares of a new grant what the shared pool is once
-// the grant exists.
-func (d *Driver) noteSharedPool(grant Grant) {
-	var pool cpuset.Set
-	for i := range grant.Shares {
-		if zone := grant.Shares[i].Zone(); zone != nil && zone.Mixed {
-			if pool.IsEmpty() {
-				pool = untaken(d.machine.Online, d.grants.with(grant))
-			}
-			zone.SharedCPUs = pool
-		}
+// kernelPolicy returns the memory policy as /proc/<pid>/numa_maps shows it; "" if the share
+// has none.
+func (z *ZoneShare) kernelPolicy() string {
+	mode, nodes := z.MemoryPolicy, z.policyMems()
+	switch {
+	case mode == "" || nodes.IsEmpty():
+		return ""
+	case mode == deviceclasses.MemoryPreferred && nodes.Size() == 1:
+		mode = "prefer"
+	case mode == deviceclasses.MemoryPreferred:
+		mode = "prefer (many)"
+	case mode == deviceclasses.MemoryWeightedInterleave:
+		mode = "weighted interleave"
 	}
-}
-
-// plan chooses the CPUs of the share from the free ones.
-func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (Kind, error) {
-	share := ZoneShare{NUMANodes: w.zone.Nodes, MemoryBytes: w.memoryBytes, HugepageBytes: w.hugepageBytes}
-	if err := d.choose(&share, w, free); err != nil {
-		return nil, err
-	}
-	w.use(&share)
-	if share.CPUs.IsEmpty() || w.performance.IsZero() {
-		return &share, nil
-	}
-	var err error
-	share.Performance, err = d.planPerformance(share.CPUs, w.performance)
-	return &share, err
+	return mode + ":" + nodes.String()
 }

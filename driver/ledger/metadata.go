@@ -1,4 +1,4 @@
-package driver
+package ledger
 
 import (
 	"cmp"
@@ -24,15 +24,15 @@ func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
 			attributes[name] = stringAttribute(value)
 		}
 	}
-	add(Name+"/mems", z.binds().String())
-	add(Name+"/memoryPolicy", z.MemoryPolicy)
+	add(deviceclasses.DriverName+"/mems", z.Binds().String())
+	add(deviceclasses.DriverName+"/memoryPolicy", z.MemoryPolicy)
 	if !z.CPUs.IsEmpty() {
-		add(Name+"/cpus", z.RunCPUs().String())
-		add(Name+"/idleCPUs", z.IdleCPUs.String())
-		add(Name+"/sharedCPUs", z.SharedCPUs.String())
-		add(Name+"/partition", z.partition())
-		add(Name+"/scope", cmp.Or(z.Scope, deviceclasses.ScopeContainer))
-		attributes[Name+"/mixed"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(z.Mixed)}
+		add(deviceclasses.DriverName+"/cpus", z.RunCPUs().String())
+		add(deviceclasses.DriverName+"/idleCPUs", z.IdleCPUs.String())
+		add(deviceclasses.DriverName+"/sharedCPUs", z.SharedCPUs.String())
+		add(deviceclasses.DriverName+"/partition", z.partition())
+		add(deviceclasses.DriverName+"/scope", cmp.Or(z.Scope, deviceclasses.ScopeContainer))
+		attributes[deviceclasses.DriverName+"/mixed"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(z.Mixed)}
 	}
 	return attributes
 }
@@ -53,4 +53,12 @@ func (f *FunctionShare) known() map[resourceapi.QualifiedName]resourceapi.Device
 		attached.AttributePCIBusID:  stringAttribute(f.Address),
 		deviceclasses.AttributeKind: stringAttribute(string(f.Kind)),
 	}
+}
+
+func intAttribute(value int) resourceapi.DeviceAttribute {
+	return resourceapi.DeviceAttribute{IntValue: ptr.To(int64(value))}
+}
+
+func stringAttribute(value string) resourceapi.DeviceAttribute {
+	return resourceapi.DeviceAttribute{StringValue: &value}
 }

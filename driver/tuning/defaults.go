@@ -1,4 +1,4 @@
-package driver
+package tuning
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -38,20 +39,20 @@ func (f Default) only(cpus cpuset.Set, policies []numa.FrequencyPolicy) cpufreq.
 }
 
 // defaultOf returns what CPUs should have while no claim changes them, and which CPUs.
-func (d *Driver) defaultOf() (settings deviceclasses.PerformanceSettings, cpus cpuset.Set) {
-	tuning := d.config.Tuning
+func (t *State) defaultOf() (settings deviceclasses.PerformanceSettings, cpus cpuset.Set) {
+	config := t.config
 	switch {
-	case tuning == nil || tuning.Default.IsZero():
+	case config == nil || config.Default.IsZero():
 		return deviceclasses.PerformanceSettings{}, cpuset.Set{}
-	case tuning.DefaultReserved:
-		return tuning.Default, d.machine.Online
+	case config.DefaultReserved:
+		return config.Default, t.machine.Online
 	}
-	return tuning.Default, d.machine.Online.Intersection(d.grantable)
+	return config.Default, t.machine.Online.Intersection(t.grantable)
 }
 
-// changed returns the CPUs whose frequency or idle states claims have changed.
-func (d *Driver) changed() (cpus cpuset.Set) {
-	for _, grant := range d.grants.grants() {
+// tunedCPUs returns the CPUs whose frequency or idle states claims have changed.
+func tunedCPUs(grants []ledger.Grant) (cpus cpuset.Set) {
+	for _, grant := range grants {
 		for _, share := range grant.Shares {
 			if zone := share.Zone(); zone != nil && zone.Performance != nil && !zone.Performance.Changes.IsZero() {
 				cpus = cpus.Union(zone.CPUs)
@@ -67,39 +68,39 @@ type lookedAt struct {
 	changed cpuset.Set
 }
 
-// settleDefaults gives CPUs that no claim changes their default, and takes it back where the
+// SettleDefaults gives CPUs that no claim changes their default, and takes it back where the
 // NodeConfig does not say it any more. It reads nothing if there is no default, or if nothing
 // has changed since it last succeeded. It may be repeated after an error or a crash.
-func (d *Driver) settleDefaults() error {
-	asked, cpus := d.defaultOf()
-	if asked.IsZero() && len(d.first.Defaults) == 0 {
+func (t *State) SettleDefaults(grants []ledger.Grant) error {
+	asked, cpus := t.defaultOf()
+	if asked.IsZero() && len(t.first.Defaults) == 0 {
 		return nil
 	}
-	now := lookedAt{d.machine, d.changed()}
-	if now == d.settled {
+	now := lookedAt{t.machine, tunedCPUs(grants)}
+	if now == t.settled {
 		return nil
 	}
-	policies, err := d.policiesOf(d.machine.Online)
+	policies, err := t.policiesOf(t.machine.Online)
 	if err != nil {
 		return err
 	}
-	free := whole(d.machine.Online.Difference(now.changed), d.machine.Cores, policies)
-	target := whole(free.Intersection(cpus), d.machine.Cores, policies)
-	if err := d.takeDefaults(asked, free, target, policies); err != nil {
+	free := whole(t.machine.Online.Difference(now.changed), t.machine.Cores, policies)
+	target := whole(free.Intersection(cpus), t.machine.Cores, policies)
+	if err := t.takeDefaults(asked, free, target, policies); err != nil {
 		return err
 	}
-	if err := d.addDefault(asked, target, policies); err != nil {
+	if err := t.addDefault(asked, target, policies); err != nil {
 		return err
 	}
-	if err := d.applyDefaults(target, policies); err != nil {
+	if err := t.applyDefaults(target, policies); err != nil {
 		return err
 	}
-	d.settled = now
+	t.settled = now
 	return nil
 }
 
-func (d *Driver) policiesOf(cpus cpuset.Set) ([]numa.FrequencyPolicy, error) {
-	return numa.ReadFrequencyPolicies(d.tuning().Frequencies.Files(), cpus)
+func (t *State) policiesOf(cpus cpuset.Set) ([]numa.FrequencyPolicy, error) {
+	return numa.ReadFrequencyPolicies(t.hosts().Frequencies.Files(), cpus)
 }
 
 // whole returns those of the CPUs that share neither a core nor a frequency policy with
@@ -123,28 +124,28 @@ func whole(cpus cpuset.Set, cores []numa.Core, policies []numa.FrequencyPolicy) 
 
 // takeDefaults gives free CPUs back what they had before a default that is not asked for any
 // more, or not on these CPUs.
-func (d *Driver) takeDefaults(asked deviceclasses.PerformanceSettings, free, target cpuset.Set, policies []numa.FrequencyPolicy) error {
+func (t *State) takeDefaults(asked deviceclasses.PerformanceSettings, free, target cpuset.Set, policies []numa.FrequencyPolicy) error {
 	var next []Default
-	for _, one := range d.first.Defaults {
+	for _, one := range t.first.Defaults {
 		unwanted := free
 		if one.Asked.Equal(asked) {
 			unwanted = free.Difference(target)
 		}
 		taken := one.only(unwanted, policies)
-		if err := d.tuning().Frequencies.Restore(taken); err != nil {
+		if err := t.hosts().Frequencies.Restore(taken); err != nil {
 			return err
 		}
 		if one.Changes = one.Changes.Without(taken); !one.Changes.IsZero() {
 			next = append(next, one)
 		}
 	}
-	return d.recordDefaults(next)
+	return t.recordDefaults(next)
 }
 
 // addDefault records what CPUs of the target that have no default yet should have.
-func (d *Driver) addDefault(asked deviceclasses.PerformanceSettings, target cpuset.Set, policies []numa.FrequencyPolicy) error {
+func (t *State) addDefault(asked deviceclasses.PerformanceSettings, target cpuset.Set, policies []numa.FrequencyPolicy) error {
 	missing := target
-	for _, one := range d.first.Defaults {
+	for _, one := range t.first.Defaults {
 		of := one.Changes.Policies()
 		for i := range policies {
 			if of.Contains(policies[i].ID) {
@@ -153,38 +154,38 @@ func (d *Driver) addDefault(asked deviceclasses.PerformanceSettings, target cpus
 		}
 		missing = missing.Difference(one.Changes.IdleCPUs())
 	}
-	missing = whole(missing, d.machine.Cores, policies)
+	missing = whole(missing, t.machine.Cores, policies)
 	if missing.IsEmpty() || asked.IsZero() {
 		return nil
 	}
-	planned, err := d.planPerformance(missing, asked)
+	planned, err := t.Plan(missing, asked)
 	if err != nil {
 		return fmt.Errorf("performance.default.%w", err)
 	}
-	return d.recordDefaults(append(slices.Clip(d.first.Defaults), Default{Asked: asked, Changes: planned.Changes}))
+	return t.recordDefaults(append(slices.Clip(t.first.Defaults), Default{Asked: asked, Changes: planned.Changes}))
 }
 
 // applyDefaults makes the CPUs of the target have what is on record, unless they have it
 // already. CPUs that came online may have lost it.
-func (d *Driver) applyDefaults(target cpuset.Set, policies []numa.FrequencyPolicy) error {
+func (t *State) applyDefaults(target cpuset.Set, policies []numa.FrequencyPolicy) error {
 	var next []Default
-	for _, one := range d.first.Defaults {
+	for _, one := range t.first.Defaults {
 		pending := one.only(target, policies)
 		if one.Applied {
-			if _, err := d.tuning().Frequencies.Apply(one.only(target.Intersection(d.online), policies)); err != nil {
+			if _, err := t.hosts().Frequencies.Apply(one.only(target.Intersection(t.online), policies)); err != nil {
 				return err
 			}
 			next = joined(next, one)
 			continue
 		}
-		applied, err := d.tuning().Frequencies.Apply(pending)
+		applied, err := t.hosts().Frequencies.Apply(pending)
 		if err != nil {
 			return err
 		}
 		next = joined(next, Default{Asked: one.Asked, Changes: one.Changes.Without(pending)})
 		next = joined(next, Default{Asked: one.Asked, Changes: applied, Applied: true})
 	}
-	return d.recordDefaults(next)
+	return t.recordDefaults(next)
 }
 
 // joined adds a default to one that differs in its CPUs only.

@@ -1,4 +1,4 @@
-package driver
+package ledger
 
 import (
 	"encoding/json"

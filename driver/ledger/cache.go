@@ -1,10 +1,9 @@
-package driver
+package ledger
 
 import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -36,14 +35,7 @@ type CacheShare struct {
 
 var _ Kind = (*CacheShare)(nil)
 
-func (c *CacheShare) cpus() *cpuset.Set     { return nil }
-func (c *CacheShare) mems() cpuset.Set      { return cpuset.Set{} }
-func (c *CacheShare) binds() cpuset.Set     { return cpuset.Set{} }
-func (c *CacheShare) kernelExclusive() bool { return false }
-func (c *CacheShare) pinned() bool          { return false }
-func (c *CacheShare) interfaces() []string  { return nil }
-
-func (c *CacheShare) equal(other Kind) bool {
+func (c *CacheShare) Equal(other Kind) bool {
 	o, same := other.(*CacheShare)
 	return same && *c == *o
 }
@@ -106,7 +98,7 @@ func (c *CacheShare) text() string {
 	return fmt.Sprintf("class %s of cache %d is", c.GroupName(), c.L3)
 }
 
-func (c *CacheShare) honoured(machine *numa.Machine, _ cpuset.Set) bool {
+func (c *CacheShare) Honoured(machine *numa.Machine, _ cpuset.Set) bool {
 	for i := range machine.L3s {
 		if machine.L3s[i].ID == c.L3 {
 			return true
@@ -118,20 +110,10 @@ func (c *CacheShare) honoured(machine *numa.Machine, _ cpuset.Set) bool {
 // fault is empty: what the kernel makes of the ways is known only where resctrl is read.
 func (c *CacheShare) fault(*numa.Machine) string { return "" }
 
-// stray is false: a pool that has become smaller has the same device.
-func (c *CacheShare) stray(string, *numa.Machine, []zones.Zone) bool { return false }
+// Stray is false: a pool that has become smaller has the same device.
+func (c *CacheShare) Stray(string, *numa.Machine, []zones.Zone) bool { return false }
 
-func (c *CacheShare) withheld(string) (held []zones.Held, d []resourceapi.Device) { return nil, nil }
-
-func (c *CacheShare) refreshed(*Driver, types.UID, wish) (Kind, error) { return c, nil }
-
-// A cache has no CPUs, so it changes the scope of no other share and has none itself.
-func (c *CacheShare) scoped() scoped        { return scoped{recorded: true} }
-func (c *CacheShare) withScope(string) Kind { return c }
-
-// The ways of all claims are given and taken together; see Driver.giveWays.
-func (c *CacheShare) apply(*Driver, string) []step         { return nil }
-func (c *CacheShare) undo(*Driver, string, []Grant) []step { return nil }
+func (c *CacheShare) Withheld(string) (held []zones.Held, d []resourceapi.Device) { return nil, nil }
 
 func (c *CacheShare) record(share *recordedShare) { share.Cache = c }
 
@@ -139,9 +121,11 @@ func (c *CacheShare) appendText(text []byte) []byte {
 	return appendField(text, "cache", c)
 }
 
-func (c *CacheShare) spec(Exclusivity) cdi.ShareKind { return &cdi.Cache{L3: c.L3} }
+func (c *CacheShare) spec(bool) cdi.ShareKind { return &cdi.Cache{L3: c.L3} }
 
-func (c *CacheShare) cdiDevices(own string) []string { return []string{own} }
+func (c *CacheShare) interfaces() []string { return nil }
+
+func (c *CacheShare) CDIDevices(own string) []string { return []string{own} }
 
 func (c *CacheShare) attributes() map[string]resourceapi.DeviceAttribute {
 	attributes := make(map[string]resourceapi.DeviceAttribute, 12) // has room for the published ones
@@ -149,7 +133,7 @@ func (c *CacheShare) attributes() map[string]resourceapi.DeviceAttribute {
 		"ways": c.Ways, "maxWays": c.MaxWays, string(deviceclasses.CapacityBandwidthPercent): c.BandwidthPercent, string(deviceclasses.CapacityBandwidthMBps): c.BandwidthMBps,
 	} {
 		if value != 0 {
-			attributes[Name+"/"+name] = intAttribute(value)
+			attributes[deviceclasses.DriverName+"/"+name] = intAttribute(value)
 		}
 	}
 	return attributes
@@ -167,3 +151,12 @@ func (s Share) Cache() *CacheShare {
 	cache, _ := s.Kind.(*CacheShare)
 	return cache
 }
+
+// CountedBytes is what the kernel has counted for a group in one cache. A counter that did
+// not run is 0: the kernel starts it from there.
+type CountedBytes struct {
+	Total uint64 `json:"total,omitempty"` // from and to any memory
+	Local uint64 `json:"local,omitempty"` // from and to the near memory
+}
+
+func (c *CacheShare) Most() int { return max(c.Ways, c.MaxWays) }

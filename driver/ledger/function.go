@@ -1,12 +1,11 @@
-package driver
+package ledger
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/foreign"
@@ -41,14 +40,7 @@ type FunctionShare struct {
 
 var _ Kind = (*FunctionShare)(nil)
 
-func (f *FunctionShare) cpus() *cpuset.Set     { return nil }
-func (f *FunctionShare) mems() cpuset.Set      { return cpuset.Set{} }
-func (f *FunctionShare) binds() cpuset.Set     { return cpuset.Set{} }
-func (f *FunctionShare) kernelExclusive() bool { return false }
-func (f *FunctionShare) pinned() bool          { return false }
-func (f *FunctionShare) interfaces() []string  { return f.Interfaces }
-
-func (f *FunctionShare) equal(other Kind) bool {
+func (f *FunctionShare) Equal(other Kind) bool {
 	o, same := other.(*FunctionShare)
 	return same && f.Address == o.Address && f.Kind == o.Kind && f.PhysFn == o.PhysFn && f.CDIDevice == o.CDIDevice &&
 		f.Driver == o.Driver && f.Before == o.Before &&
@@ -89,14 +81,14 @@ func (f *FunctionShare) validate() error {
 	return nil
 }
 
-// excludes reports whether the two cannot be held at the same time: they are the same,
+// Excludes reports whether the two cannot be held at the same time: they are the same,
 // or one is a virtual function of the other.
-func (f *FunctionShare) excludes(other *FunctionShare) bool {
+func (f *FunctionShare) Excludes(other *FunctionShare) bool {
 	return f.Address == other.Address || f.Address == other.PhysFn || f.PhysFn == other.Address
 }
 
 func (f *FunctionShare) hold(held *held) (twice string) {
-	if slices.ContainsFunc(held.functions, f.excludes) {
+	if slices.ContainsFunc(held.functions, f.Excludes) {
 		twice = fmt.Sprintf("PCI function %s is", f.Address)
 	}
 	held.functions = append(held.functions, f)
@@ -104,15 +96,15 @@ func (f *FunctionShare) hold(held *held) (twice string) {
 }
 
 func (f *FunctionShare) conflict(other Kind) string {
-	if o, same := other.(*FunctionShare); same && f.excludes(o) {
+	if o, same := other.(*FunctionShare); same && f.Excludes(o) {
 		return fmt.Sprintf("PCI function %s is", o.Address)
 	}
 	return ""
 }
 
-func (f *FunctionShare) honoured(machine *numa.Machine, _ cpuset.Set) bool { return !f.gone(machine) }
+func (f *FunctionShare) Honoured(machine *numa.Machine, _ cpuset.Set) bool { return !f.gone(machine) }
 
-func (f *FunctionShare) stray(_ string, machine *numa.Machine, _ []zones.Zone) bool {
+func (f *FunctionShare) Stray(_ string, machine *numa.Machine, _ []zones.Zone) bool {
 	return f.gone(machine)
 }
 
@@ -136,30 +128,13 @@ func (f *FunctionShare) fault(machine *numa.Machine) (why string) {
 	return why
 }
 
-// withheld returns the device of a function that is gone. It is published until the
+// Withheld returns the device of a function that is gone. It is published until the
 // claim ends, so that users who look at the pool see what became of it.
-func (f *FunctionShare) withheld(device string) ([]zones.Held, []resourceapi.Device) {
+func (f *FunctionShare) Withheld(device string) ([]zones.Held, []resourceapi.Device) {
 	return nil, []resourceapi.Device{{
-		Name: device, Attributes: f.known(), Taints: []resourceapi.DeviceTaint{faultTaint(deviceclasses.FaultGone)},
+		Name: device, Attributes: f.known(), Taints: []resourceapi.DeviceTaint{deviceclasses.FaultTaint(deviceclasses.FaultGone)},
 	}}
 }
-
-// refreshed reads the function again: another kernel driver may be bound, or a drive
-// may have a new namespace.
-func (f *FunctionShare) refreshed(d *Driver, claimUID types.UID, wish wish) (Kind, error) {
-	want := wish.wanted.(functionWish)
-	want.driver = cmp.Or(f.Driver, want.driver)
-	now, err := d.attach(claimUID, wish.device, want)
-	if err != nil {
-		return nil, fmt.Errorf("request %s: %w", wish.request, err)
-	}
-	now.follow(f)
-	return now, nil
-}
-
-// A function has no CPUs, so it changes the scope of no other share and has none itself.
-func (f *FunctionShare) scoped() scoped        { return scoped{recorded: true} }
-func (f *FunctionShare) withScope(string) Kind { return f }
 
 func (f *FunctionShare) record(share *recordedShare) { share.Function = f }
 
@@ -167,11 +142,11 @@ func (f *FunctionShare) appendText(text []byte) []byte {
 	return appendField(text, "function", f)
 }
 
-func (f *FunctionShare) spec(Exclusivity) cdi.ShareKind {
+func (f *FunctionShare) spec(bool) cdi.ShareKind {
 	return &cdi.Function{PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces, Lost: f.Lost}
 }
 
-func (f *FunctionShare) cdiDevices(own string) []string {
+func (f *FunctionShare) CDIDevices(own string) []string {
 	if f.CDIDevice == "" {
 		return []string{own}
 	}
@@ -184,4 +159,50 @@ func (f *FunctionShare) status() any {
 		status.Nodes = append(status.Nodes, node.Path)
 	}
 	return status
+}
+
+func (f *FunctionShare) interfaces() []string { return f.Interfaces }
+
+// hasDevice reports whether containers of the claim may open one of these devices.
+func (f *FunctionShare) hasDevice(nodes []devnode.Node) bool {
+	for _, own := range slices.Concat(f.Nodes, f.Former) {
+		if !own.IsShared() && slices.ContainsFunc(nodes, func(n devnode.Node) bool { return n.Number() == own.Number() }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Follow sets which nodes containers may still have from before.
+func (f *FunctionShare) Follow(before *FunctionShare) {
+	f.Former = nil
+	for _, node := range slices.Concat(before.Former, before.Nodes) {
+		has := func(n devnode.Node) bool { return n.Number() == node.Number() }
+		if !node.IsShared() && !slices.ContainsFunc(f.Nodes, has) && !slices.ContainsFunc(f.Former, has) {
+			f.Former = append(f.Former, node)
+		}
+	}
+	slices.SortFunc(f.Former, func(a, b devnode.Node) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// Since says how the function has changed.
+func (f *FunctionShare) Since(before *FunctionShare) string {
+	switch {
+	case f.Lost && !before.Lost:
+		return "it is gone, or has devices that containers of another claim may have; no container of the claim can start"
+	case f.Lost == before.Lost && slices.Equal(f.Nodes, before.Nodes):
+		return "its former device nodes are free again"
+	}
+	return fmt.Sprintf("its device nodes are %s now", paths(f.Nodes))
+}
+
+func paths(nodes []devnode.Node) string {
+	if len(nodes) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, node := range nodes {
+		all = append(all, node.Path+" ("+node.Number()+")")
+	}
+	return strings.Join(all, ", ")
 }

@@ -1,4 +1,4 @@
-package driver
+package tuning
 
 import (
 	"encoding/json"
@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -20,7 +22,7 @@ import (
 const FirstName = "first.json"
 
 const (
-	firstFormat  = Name + "/first"
+	firstFormat  = deviceclasses.DriverName + "/first"
 	firstVersion = 1 // as with checkpointVersion
 )
 
@@ -46,11 +48,11 @@ type First struct {
 // errFirstDamaged is as ErrDamaged. It is another error, because claims keep what they hold.
 var errFirstDamaged = errors.New("damaged first values")
 
-func formatOfFirst() format {
-	return format{
-		firstFormat, firstVersion,
-		func(err error) error { return fmt.Errorf("%w: %w", errFirstDamaged, err) },
-		func(err error) error { return fmt.Errorf("%w: %w", ErrOtherBuild, err) },
+func formatOfFirst() ledger.Format {
+	return ledger.Format{
+		Name: firstFormat, Newest: firstVersion,
+		Damaged: func(err error) error { return fmt.Errorf("%w: %w", errFirstDamaged, err) },
+		Other:   func(err error) error { return fmt.Errorf("%w: %w", ledger.ErrOtherBuild, err) },
 	}
 }
 
@@ -73,33 +75,32 @@ func (f First) validate() error {
 	return nil
 }
 
-// encodeFirst returns the content of the file.
-func encodeFirst(f First) []byte {
+// Encode returns the content of the file.
+func (f First) Encode() []byte {
 	state, _ := json.Marshal(f) // its types always encode
-	text := appendHeader(nil, firstFormat, firstVersion, checksum(state))
-	return append(append(text, state...), "}\n"...)
+	return formatOfFirst().Encode(state)
 }
 
 // DecodeFirst reads the file of the first values.
 func DecodeFirst(data []byte) (First, error) {
 	format := formatOfFirst()
-	_, state, err := format.open(data)
+	_, state, err := format.Open(data)
 	if err != nil {
 		return First{}, err
 	}
 	var decoded First
-	if err := format.decode(data, state, &decoded, func() []byte { return encodeFirst(decoded) }); err != nil {
+	if err := format.Decode(data, state, &decoded, func() []byte { return decoded.Encode() }); err != nil {
 		return First{}, err
 	}
 	if err := decoded.validate(); err != nil {
-		return First{}, format.other(err)
+		return First{}, format.Other(err)
 	}
 	return decoded, nil
 }
 
 // loadFirst reads what the node had first in this boot; record is what the other files have.
 // If it is lost, unknown says why.
-func loadFirst(state *os.Root, bootID string, record onRecord) (first First, unknown error) {
+func loadFirst(state *os.Root, bootID string, record ledger.Record) (first First, unknown error) {
 	data, err := state.ReadFile(FirstName)
 	if err == nil {
 		first, err = DecodeFirst(data)
@@ -108,7 +109,7 @@ func loadFirst(state *os.Root, bootID string, record onRecord) (first First, unk
 	switch {
 	case err == nil && first.BootID == bootID:
 		return first, nil
-	case !record.begun && (readable || !record.lost):
+	case !record.Begun && (readable || !record.Lost):
 		return First{BootID: bootID}, nil // nothing was changed in this boot yet
 	case err == nil:
 		err = fmt.Errorf("it is of boot %s", first.BootID)
@@ -120,38 +121,38 @@ func loadFirst(state *os.Root, bootID string, record onRecord) (first First, unk
 
 // recordFirst puts what the node had first on record, unless it is. After an error, what was
 // on record before counts.
-func (d *Driver) recordFirst(next First) error {
-	if next.equal(d.first) {
+func (t *State) recordFirst(next First) error {
+	if next.equal(t.first) {
 		return nil
 	}
-	if err := d.replace(FirstName, encodeFirst(next)); err != nil {
+	if err := t.record(next.Encode()); err != nil {
 		return fmt.Errorf("record first values: %w", err)
 	}
-	d.first = next
+	t.first = next
 	return nil
 }
 
-func (d *Driver) recordInterrupts(next interrupts.First) error {
-	first := d.first
+func (t *State) recordInterrupts(next interrupts.First) error {
+	first := t.first
 	first.Interrupts = next
-	return d.recordFirst(first)
+	return t.recordFirst(first)
 }
 
-func (d *Driver) recordUncore(next []uncore.Held) error {
-	first := d.first
+func (t *State) recordUncore(next []uncore.Held) error {
+	first := t.first
 	first.Uncore = next
-	return d.recordFirst(first)
+	return t.recordFirst(first)
 }
 
-func (d *Driver) recordDefaults(next []Default) error {
-	first := d.first
+func (t *State) recordDefaults(next []Default) error {
+	first := t.first
 	first.Defaults = next
-	return d.recordFirst(first)
+	return t.recordFirst(first)
 }
 
 // Restore gives the host back what it had first in this boot, in which no claim is prepared
 // any more. A CPU or a die that is offline is an error.
-func (f First) Restore(host Tuning) error {
+func (f First) Restore(host Config) error {
 	var errs []error
 	for _, one := range f.Defaults {
 		errs = append(errs, host.Frequencies.Restore(one.Changes))
@@ -203,47 +204,46 @@ func forgotten(all cpuset.Set) []interrupts.Demand { return []interrupts.Demand{
 // assumeFirst is for a boot whose first values are lost. For what claims and the NodeConfig
 // have changed it takes what the kernel began with. The governor and the energy preference
 // of a default stay: the kernel does not say with which it began.
-func (d *Driver) assumeFirst() error {
-	grants := d.grants.grants()
-	return errors.Join(d.assumeInterrupts(grants), d.assumeUncore(grants), d.assumeDefaults())
+func (t *State) assumeFirst(grants []ledger.Grant) error {
+	return errors.Join(t.assumeInterrupts(grants), t.assumeUncore(grants), t.assumeDefaults())
 }
 
-func (d *Driver) assumeInterrupts(grants []Grant) error {
-	demands, err := d.demands(grants)
+func (t *State) assumeInterrupts(grants []ledger.Grant) error {
+	demands, err := t.demands(grants)
 	if err != nil || len(demands) == 0 {
 		return err
 	}
-	d.first.Interrupts.Default, err = d.tuning().Interrupts.Began()
+	t.first.Interrupts.Default, err = t.hosts().Interrupts.Began()
 	return err
 }
 
-func (d *Driver) assumeUncore(grants []Grant) error {
+func (t *State) assumeUncore(grants []ledger.Grant) error {
 	demands := uncoreDemands(grants)
 	if len(demands) == 0 {
 		return nil
 	}
-	dies, err := d.tuning().Uncore.Read()
-	d.first.Uncore = uncore.Began(dies, demands)
+	dies, err := t.hosts().Uncore.Read()
+	t.first.Uncore = uncore.Began(dies, demands)
 	return err
 }
 
-func (d *Driver) assumeDefaults() error {
-	asked, cpus := d.defaultOf()
+func (t *State) assumeDefaults() error {
+	asked, cpus := t.defaultOf()
 	if asked.IsZero() {
 		return nil
 	}
-	policies, err := d.policiesOf(d.machine.Online)
+	policies, err := t.policiesOf(t.machine.Online)
 	if err != nil {
 		return err
 	}
-	cpus = whole(cpus, d.machine.Cores, policies)
-	state, err := cpufreq.Read(d.tuning().Frequencies.Files(), cpus, asked)
+	cpus = whole(cpus, t.machine.Cores, policies)
+	state, err := cpufreq.Read(t.hosts().Frequencies.Files(), cpus, asked)
 	if err != nil {
 		return err
 	}
-	changes, err := cpufreq.Plan(cpufreq.Began(state), d.machine.Cores, cpus, asked)
+	changes, err := cpufreq.Plan(cpufreq.Began(state), t.machine.Cores, cpus, asked)
 	if err == nil && !changes.IsZero() {
-		d.first.Defaults = []Default{{Asked: asked, Changes: changes}}
+		t.first.Defaults = []Default{{Asked: asked, Changes: changes}}
 	}
 	return err
 }

@@ -1,17 +1,17 @@
-package driver
+package ledger
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
@@ -77,7 +77,7 @@ func sampleCheckpoint() Checkpoint {
 // another build": make upgrade-test has to begin at the build that changed it (FROM in the
 // Makefile).
 func TestCheckpointRoundTrips(t *testing.T) {
-	golden.Check(t, checkpointFile, string(encodeCheckpoint(sampleCheckpoint())))
+	golden.Check(t, checkpointFile, string(sampleCheckpoint().Encode()))
 	read, err := DecodeCheckpoint(checkpointBytes(t))
 	if want := sampleCheckpoint(); err != nil || !reflect.DeepEqual(read, want) {
 		t.Errorf("read as %+v, %v, want %+v", read, err, want)
@@ -87,13 +87,13 @@ func TestCheckpointRoundTrips(t *testing.T) {
 // The files of builds before the first release had no format, and the versions 1 to 7.
 func TestCheckpointOfAnotherBuildIsNotDamaged(t *testing.T) {
 	state := `{"bootID":"boot-1","grants":[{"uid":"u","namespace":"n","name":"a","order":1,"shares":[{"request":"r","device":"numa-0","zone":0,"cpus":"2-3"}]}]}`
-	ours := string(encodeCheckpoint(sampleCheckpoint()))
+	ours := string(sampleCheckpoint().Encode())
 	for name, row := range map[string]struct{ text, want string }{
 		"before the first release": {fmt.Sprintf(`{"version":7,"sha256":%q,"state":%s}`+"\n", checksum([]byte(state)), state), `format "", version 7`},
 		"the same numbers":         {fmt.Sprintf(`{"version":1,"sha256":%q,"state":%s}`+"\n", checksum([]byte(state)), state), `format "", version 1`},
 		"the next release":         {strings.Replace(ours, `"version":1`, `"version":2`, 1), `version 2, this build reads format "dra.numa/checkpoint", version 1`},
 		"another format":           {strings.Replace(ours, checkpointFormat, "dra.numa/other", 1), `format "dra.numa/other"`},
-		"the former share":         {string(resealed([]byte(ours), func(string) string { return state })), `shares.zone of type driver.ZoneShare`},
+		"the former share":         {string(resealed([]byte(ours), func(string) string { return state })), `shares.zone of type ledger.ZoneShare`},
 		"first values":             {string(resealed([]byte(ours), func(s string) string { return strings.TrimSuffix(s, "}") + `,"interrupts":{"default":"0-3"}}` })), `unknown field "interrupts"`},
 		"a field of the next":      {string(resealed([]byte(ours), func(s string) string { return strings.TrimSuffix(s, "}") + `,"nextRelease":"next"}` })), `nextRelease: "next" in version 1`},
 	} {
@@ -111,18 +111,18 @@ func TestCheckpointOfAnotherBuildIsNotDamaged(t *testing.T) {
 
 // The made-up next release reads what this build writes, and writes what this build refuses.
 func TestNextReleaseHasItsOwnVersion(t *testing.T) {
-	old := encodeCheckpoint(sampleCheckpoint())
+	old := sampleCheckpoint().Encode()
 	nextRelease = "next"
 	t.Cleanup(func() { nextRelease = "" })
 	if read, err := DecodeCheckpoint(old); err != nil || read.Version != 1 {
 		t.Errorf("the next release reads version %d, %v, want 1", read.Version, err)
 	}
-	text := encodeCheckpoint(newCheckpoint("boot-1"))
+	text := NewCheckpoint("boot-1").Encode()
 	if read, err := DecodeCheckpoint(text); err != nil || read.Version != 2 || read.NextRelease != "next" {
 		t.Errorf("it reads its own as %+v, %v", read, err)
 	}
 	// The linker ignores the name of a variable that does not exist.
-	golden.Contains(t, files.Read(t, "../Makefile"), "-X github.com/dra-driver-numa/dra-driver-numa/driver.nextRelease="+nextRelease+"\n")
+	golden.Contains(t, files.Read(t, "../../Makefile"), "-X github.com/dra-driver-numa/dra-driver-numa/driver/ledger.nextRelease="+nextRelease+"\n")
 	nextRelease = ""
 	if _, err := DecodeCheckpoint(text); !errors.Is(err, ErrOtherBuild) {
 		t.Errorf("this build says %v of the next release, want ErrOtherBuild", err)
@@ -149,7 +149,7 @@ func TestCheckpointIsTheJSONOfItsTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := encodeCheckpoint(c); string(got) != string(want)+"\n" {
+		if got := c.Encode(); string(got) != string(want)+"\n" {
 			t.Errorf("written\n%s\nwant\n%s", got, want)
 		}
 	}
@@ -221,7 +221,7 @@ func everyFieldCounts[T any](t *testing.T, full *T) {
 	for i := range reflect.TypeFor[T]().NumField() {
 		less := *full
 		reflect.ValueOf(&less).Elem().Field(i).SetZero()
-		if any(&less).(Kind).equal(any(full).(Kind)) {
+		if any(&less).(Kind).Equal(any(full).(Kind)) {
 			t.Errorf("%Ts with and without %s are equal", full, reflect.TypeFor[T]().Field(i).Name)
 		}
 	}
@@ -252,7 +252,7 @@ func TestCheckpointFlippedByteIsDamaged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine: make unit runs it without the race detector")
 	}
-	data := encodeCheckpoint(sampleCheckpoint())
+	data := sampleCheckpoint().Encode()
 	for i := range data {
 		for flip := 1; flip < 256; flip++ {
 			torn := bytes.Clone(data)
@@ -266,7 +266,7 @@ func TestCheckpointFlippedByteIsDamaged(t *testing.T) {
 
 func FuzzDecodeCheckpoint(f *testing.F) {
 	f.Add(checkpointBytes(f))
-	f.Add(encodeCheckpoint(Checkpoint{Version: checkpointVersion}))
+	f.Add(Checkpoint{Version: checkpointVersion}.Encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Once more with a correct checksum, so that the rest is checked too.
 		for _, data := range [][]byte{data, resealed(data, nil)} {
@@ -277,7 +277,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 				}
 				continue
 			}
-			if again := encodeCheckpoint(decoded); !bytes.Equal(again, data) {
+			if again := decoded.Encode(); !bytes.Equal(again, data) {
 				t.Errorf("encode(decode(%q)) = %q", data, again)
 			}
 		}
@@ -346,7 +346,7 @@ func TestStateThatThisBuildWouldNotWriteIsOfAnotherBuild(t *testing.T) {
 		"empty field":        {`"numaNodes":[1]`, `"numaNodes":[1],"memoryBytes":0`, "not in the form that this build writes"},
 		"checkpoint of null": {`"grants":[`, `"grants":null,"x":[`, "unknown field"},
 	} {
-		data := encodeCheckpoint(sampleCheckpoint())
+		data := sampleCheckpoint().Encode()
 		changed := resealed(data, func(state string) string { return strings.Replace(state, row.old, row.new, 1) })
 		got, err := DecodeCheckpoint(changed)
 		if !errors.Is(err, ErrOtherBuild) || !strings.Contains(err.Error(), row.want) {
@@ -355,31 +355,11 @@ func TestStateThatThisBuildWouldNotWriteIsOfAnotherBuild(t *testing.T) {
 	}
 }
 
-func TestOpenRefusesUnusableCheckpoint(t *testing.T) {
-	newer := bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte(`"version":1`), []byte(`"version":2`), 1)
-	for name, row := range map[string]struct {
-		data  []byte
-		wraps error
-		want  string
-	}{
-		"newer":   {newer, ErrOtherBuild, "version 2, this build reads"},
-		"empty":   {nil, ErrDamaged, "drain the node, delete the file"},
-		"corrupt": {bytes.Replace(encodeCheckpoint(sampleCheckpoint()), []byte("4-5"), []byte("4-6"), 1), ErrDamaged, "checksum"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			disk := newDisk(t)
-			path := filepath.Join(disk.state.Name(), CheckpointName)
-			disk.write(CheckpointName, string(row.data))
-			_, err := disk.tryOpen(testConfig())
-			if !errors.Is(err, row.wraps) || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("error %v, want %v with %q and the path", err, row.wraps, row.want)
-			}
-			if strings.ContainsAny(err.Error(), "\r\n") {
-				t.Errorf("error %q is not one line", err)
-			}
-			if now := files.Read(t, path); now != string(row.data) {
-				t.Errorf("the file was touched: %q", now)
-			}
-		})
+func TestNoteIsRead(t *testing.T) {
+	for _, want := range sampleCheckpoint().Grants {
+		got, current, err := decodeNote(cdi.Note{ClaimUID: string(want.UID), Text: EncodeNote("boot-1", NewListed(want))}, "boot-1")
+		if err != nil || !current || !got.Equal(want) {
+			t.Errorf("claim %s is read as %+v, %t, %v, want %+v", want.UID, got, current, err, want)
+		}
 	}
 }
