@@ -39,13 +39,13 @@ type wish struct {
 type wanted interface {
 	// configured returns the wish with the configuration that the DeviceClass and the
 	// claim have for the request. ofClass is that of the DeviceClass alone.
-	configured(d *Driver, ofClass, config deviceclasses.RequestConfig) (wanted, error)
+	configured(p *planner, ofClass, config deviceclasses.RequestConfig) (wanted, error)
 	// plan returns what the share will hold. It chooses CPUs from free, and changes
 	// nothing.
-	plan(d *Driver, claimUID types.UID, wish wish, free cpuset.Set) (ledger.Kind, error)
+	plan(p *planner, claimUID types.UID, wish wish, free cpuset.Set) (ledger.Kind, error)
 	// refreshed returns what a recorded share of the same allocation holds now: another
 	// kernel driver may be bound, for example.
-	refreshed(d *Driver, claimUID types.UID, wish wish, kind ledger.Kind) (ledger.Kind, error)
+	refreshed(p *planner, claimUID types.UID, wish wish, kind ledger.Kind) (ledger.Kind, error)
 	// fulfilledBy reports whether what a share holds matches this allocation.
 	fulfilledBy(kind ledger.Kind) bool
 }
@@ -58,7 +58,7 @@ func (w wish) shareUID() types.UID {
 }
 
 // wishes reads what the scheduler allocated to a claim on this node.
-func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
+func (p *planner) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 	allocation := claim.Status.Allocation
 	if allocation == nil {
 		return nil, errors.New("status.allocation: the claim is not allocated")
@@ -71,9 +71,9 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 		if result.Driver != Name {
 			continue
 		}
-		wish, err := d.wish(claim, result)
+		wish, err := p.wish(claim, result)
 		if err == nil {
-			err = d.configure(&wish, claim)
+			err = p.configure(&wish, claim)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("status.allocation.devices.results[%d] (request %q, device %q): %w",
@@ -84,7 +84,7 @@ func (d *Driver) wishes(claim *resourceapi.ResourceClaim) ([]wish, error) {
 	if len(wishes) == 0 {
 		return nil, fmt.Errorf("status.allocation.devices.results: none of driver %s", Name)
 	}
-	return wishes, d.pairCaches(wishes)
+	return wishes, p.pairCaches(wishes)
 }
 
 // Holds reports whether the claim has a grant of its present allocation: Prepare then gives it
@@ -96,34 +96,34 @@ func (d *Driver) Holds(claim *resourceapi.ResourceClaim) bool {
 	if !held {
 		return false
 	}
-	wishes, err := d.wishes(claim)
+	wishes, err := d.planner().wishes(claim)
 	return err == nil && fulfils(recorded, wishes)
 }
 
 // configure adds to the wish what the DeviceClass and the claim configure for its
 // request.
-func (d *Driver) configure(wish *wish, claim *resourceapi.ResourceClaim) error {
+func (p *planner) configure(wish *wish, claim *resourceapi.ResourceClaim) error {
 	ofClass, config, err := configOf(wish.request, classOf(claim, wish.request), claim.Status.Allocation.Devices.Config)
 	if err != nil || wish.admin {
 		return err
 	}
-	wish.wanted, err = wish.wanted.configured(d, ofClass, config)
+	wish.wanted, err = wish.wanted.configured(p, ofClass, config)
 	return err
 }
 
-func (d *Driver) wish(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) (wish, error) {
-	if result.Pool != d.config.NodeName {
-		return wish{}, fmt.Errorf("pool %q: this node has pool %q only", result.Pool, d.config.NodeName)
+func (p *planner) wish(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) (wish, error) {
+	if result.Pool != p.config.NodeName {
+		return wish{}, fmt.Errorf("pool %q: this node has pool %q only", result.Pool, p.config.NodeName)
 	}
 	read := wish{request: result.Request, device: result.Device, shareID: result.ShareID}
 	read.admin = result.AdminAccess != nil && *result.AdminAccess
 	if _, _, isCache := caches.Parse(result.Device); isCache {
-		read.wanted = d.cacheWish(claim, result)
+		read.wanted = p.cacheWish(claim, result)
 		return read, nil
 	}
-	if address, isFunction, err := d.addressOf(claim.UID, result.Device); err != nil || isFunction {
+	if address, isFunction, err := p.addressOf(claim.UID, result.Device); err != nil || isFunction {
 		want := functionWish{address: address}
-		if recorded, _ := d.grants.Find(claim.UID); recorded.Function(address) != nil {
+		if recorded, _ := p.grants.Find(claim.UID); recorded.Function(address) != nil {
 			want.bound = recorded.Function(address).Driver
 		}
 		read.wanted = want
@@ -134,8 +134,8 @@ func (d *Driver) wish(claim *resourceapi.ResourceClaim, result resourceapi.Devic
 	if !read.admin {
 		consumed = zone.consume(result.ConsumedCapacity)
 	}
-	zone.zone, err = d.zoneOf(claim.UID, result.Device, zone.cpus)
-	zone.tuned = d.tuned(claim.UID, result.Request)
+	zone.zone, err = p.zoneOf(claim.UID, result.Device, zone.cpus)
+	zone.tuned = p.tuned(claim.UID, result.Request)
 	read.wanted = zone
 	return read, cmp.Or(err, consumed) // for an unknown device, that is the only error
 }
@@ -182,28 +182,28 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 // allocated when the node had another zoneBy. If no published zone of that name has
 // enough CPUs, the name stands for the larger zone of another zoneBy. A zone that no
 // longer exists is found in the claim's own grant.
-func (d *Driver) zoneOf(claimUID types.UID, device string, cpus int) (zones.Zone, error) {
-	published := zones.Named(d.zones, device)
+func (p *planner) zoneOf(claimUID types.UID, device string, cpus int) (zones.Zone, error) {
+	published := zones.Named(p.zones, device)
 	if published != nil && cpus <= published.CPUs.Size() {
 		return *published, nil
 	}
 	for _, by := range deviceclasses.ZoneBys() {
-		if former := zones.Named(zones.Of(d.machine, by), device); former != nil && (published == nil || former.CPUs.Size() > published.CPUs.Size()) {
+		if former := zones.Named(zones.Of(p.machine, by), device); former != nil && (published == nil || former.CPUs.Size() > published.CPUs.Size()) {
 			return *former, nil
 		}
 	}
 	if published != nil {
 		return *published, nil
 	}
-	recorded, _ := d.grants.Find(claimUID)
+	recorded, _ := p.grants.Find(claimUID)
 	for _, share := range recorded.Shares {
 		if share.Device == device {
 			return zones.Zone{Device: device, Nodes: slices.Collect(share.Mems().All())}, nil
 		}
 	}
 	var known []string
-	for i := range d.zones {
-		known = append(known, d.zones[i].Device)
+	for i := range p.zones {
+		known = append(known, p.zones[i].Device)
 	}
 	return zones.Zone{}, fmt.Errorf("no such device, this node has %s", strings.Join(known, ", "))
 }

@@ -29,9 +29,9 @@ type cacheWish struct {
 }
 
 // cacheWish reads the allocation of a device of a cache.
-func (d *Driver) cacheWish(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) cacheWish {
+func (p *planner) cacheWish(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) cacheWish {
 	w := cacheWish{result: result, class: classOf(claim, result.Request), asked: askedOf(claim, result.Request)}
-	recorded, _ := d.grants.Find(claim.UID)
+	recorded, _ := p.grants.Find(claim.UID)
 	for _, share := range recorded.Shares {
 		if share.Request == result.Request && share.Device == result.Device {
 			w.known = share.Cache()
@@ -54,12 +54,12 @@ func askedOf(claim *resourceapi.ResourceClaim, request string) map[resourceapi.Q
 }
 
 // configured accepts a claim that has its ways already, whatever became of the pools.
-func (w cacheWish) configured(d *Driver, _, config deviceclasses.RequestConfig) (wanted, error) {
+func (w cacheWish) configured(p *planner, _, config deviceclasses.RequestConfig) (wanted, error) {
 	w.config = config.Cache
 	if err := w.config.CheckRequest(w.class, w.asked); err != nil && w.known == nil {
 		return w, err
 	}
-	node, err := d.dividing.Current().Get()
+	node, err := p.dividing.Current().Get()
 	if err == nil {
 		w.ask, err = node.Ask(w.result, w.config)
 		if node.Bandwidth != nil {
@@ -73,7 +73,7 @@ func (w cacheWish) configured(d *Driver, _, config deviceclasses.RequestConfig) 
 	return w, err
 }
 
-func (w cacheWish) refreshed(_ *Driver, _ types.UID, _ wish, kind ledger.Kind) (ledger.Kind, error) {
+func (w cacheWish) refreshed(_ *planner, _ types.UID, _ wish, kind ledger.Kind) (ledger.Kind, error) {
 	return kind, nil
 }
 
@@ -83,7 +83,7 @@ func (w cacheWish) fulfilledBy(kind ledger.Kind) bool {
 }
 
 // plan leaves the group open: chooseGroups chooses it.
-func (w cacheWish) plan(*Driver, types.UID, wish, cpuset.Set) (ledger.Kind, error) {
+func (w cacheWish) plan(*planner, types.UID, wish, cpuset.Set) (ledger.Kind, error) {
 	share := &ledger.CacheShare{L3: w.ask.Cache, Pool: w.ask.Pool, CPUs: w.cpus, Ways: w.ask.MinWays}
 	if w.ask.Pool == ways.BestEffort {
 		share.MaxWays = w.ask.MaxWays
@@ -116,7 +116,7 @@ func (w cacheWish) rounded(share *ledger.CacheShare) (asked deviceclasses.CacheA
 }
 
 // pairCaches finds the CPUs that each part of a cache is for.
-func (d *Driver) pairCaches(wishes []wish) error {
+func (p *planner) pairCaches(wishes []wish) error {
 	var zoneRequests, withoutCPUs []string
 	for _, wish := range wishes {
 		if zone, isZone := wish.wanted.(zoneWish); isZone && zone.cpus > 0 {
@@ -136,7 +136,7 @@ func (d *Driver) pairCaches(wishes []wish) error {
 		}
 		cpus, err := want.config.ZoneRequest(zoneRequests)
 		if err == nil {
-			err = d.checkPair(want, cpus, wishes)
+			err = p.checkPair(want, cpus, wishes)
 		}
 		if other, twice := paired[cpus]; err == nil && twice {
 			err = fmt.Errorf("cpus: %q, but request %s is for the same CPUs: a claim has ways of one cache for each request for a zone", cpus, other)
@@ -153,8 +153,8 @@ func (d *Driver) pairCaches(wishes []wish) error {
 
 // checkPair refuses CPUs that the ways cannot be for: those of each result of the request
 // have to be CPUs of the cache.
-func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
-	node, err := d.dividing.Current().Get()
+func (p *planner) checkPair(want cacheWish, cpus string, wishes []wish) error {
+	node, err := p.dividing.Current().Get()
 	if err != nil {
 		return err
 	}
@@ -180,9 +180,9 @@ func (d *Driver) checkPair(want cacheWish, cpus string, wishes []wish) error {
 }
 
 // chooseGroups gives each part of a cache of a new grant its group.
-func (d *Driver) chooseGroups(grant *ledger.Grant, wishes []wish) error {
+func (p *planner) chooseGroups(grant *ledger.Grant, wishes []wish) error {
 	var own, held []caches.Use
-	for _, other := range d.grants {
+	for _, other := range p.grants {
 		if other.UID != grant.UID {
 			held = appendUses(held, &other.Grant)
 		}
@@ -192,7 +192,7 @@ func (d *Driver) chooseGroups(grant *ledger.Grant, wishes []wish) error {
 		if share == nil {
 			continue
 		}
-		node, err := d.dividing.Current().Get()
+		node, err := p.dividing.Current().Get()
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (d *Driver) chooseGroups(grant *ledger.Grant, wishes []wish) error {
 			return fmt.Errorf("request %s: %w", wishes[i].request, err)
 		}
 		own = append(own, caches.Use{Key: caches.Key{Cache: want.ask.Cache, Group: share.Group}, Joined: joined})
-		share.Before = d.dividing.CountedBytes(share)
+		share.Before = p.dividing.CountedBytes(share)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 // checkJoined refuses a grant with which a container would have to join two groups: a
 // task has only one.
-func (d *Driver) checkJoined(grant ledger.Grant, pods []*corev1.Pod) error {
-	grants := append(d.neighbours(grant, pods), grant)
+func (p *planner) checkJoined(grant ledger.Grant, pods []*corev1.Pod) error {
+	grants := append(p.neighbours(grant, pods), grant)
 	for _, pod := range pods {
 		names := ledger.ClaimNames(pod)
 		for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {

@@ -15,20 +15,20 @@ import (
 var ErrNotEnough = pick.ErrNotEnough
 
 // choose sets the CPUs of a share. It takes them from the free ones.
-func (d *Driver) choose(share *ledger.ZoneShare, wish zoneWish, free cpuset.Set) error {
+func (p *planner) choose(share *ledger.ZoneShare, wish zoneWish, free cpuset.Set) error {
 	if wish.cpus == 0 {
 		return nil
 	}
-	choice, err := d.pick(wish, free.Intersection(wish.zone.CPUs))
+	choice, err := p.pick(wish, free.Intersection(wish.zone.CPUs))
 	if errors.Is(err, pick.ErrNotEnough) {
-		return d.namingBlocked(err, wish.zone)
+		return p.namingBlocked(err, wish.zone)
 	}
 	if err != nil {
 		return err
 	}
 	share.CPUs, share.Why = choice.CPUs, choice.Why.String()
 	if wish.config.Cores == deviceclasses.CoresOneThreadPerCore {
-		share.IdleCPUs = laterThreads(d.machine, share.CPUs)
+		share.IdleCPUs = laterThreads(p.machine, share.CPUs)
 		share.Why += fmt.Sprintf("; %d of the %d cpus kept idle", share.IdleCPUs.Size(), share.CPUs.Size())
 	}
 	return nil
@@ -38,18 +38,18 @@ func (d *Driver) choose(share *ledger.ZoneShare, wish zoneWish, free cpuset.Set)
 // one NUMA node, in which each of them is a die. Only placement distribute divides the
 // CPUs among the NUMA nodes, if l3 is not require and if that is possible. It may not be
 // possible, because the scheduler only checks that the whole zone has enough CPUs.
-func (d *Driver) pick(wish zoneWish, free cpuset.Set) (pick.Choice, error) {
+func (p *planner) pick(wish zoneWish, free cpuset.Set) (pick.Choice, error) {
 	request := pickRequest(wish)
 	if len(wish.zone.Nodes) == 1 {
-		return d.picker.Pick(free, request)
+		return p.picker.Pick(free, request)
 	}
 	if wish.config.Placement == deviceclasses.PlacementDistribute && wish.config.L3 != deviceclasses.L3Require {
-		if choice, err := d.picker.Pick(free, request); err == nil {
+		if choice, err := p.picker.Pick(free, request); err == nil {
 			return choice, nil
 		}
 	}
 	request.Zones = wish.zone.Nodes[:1]
-	return pick.New(wish.zone.Joined(d.machine)).Pick(free, request)
+	return pick.New(wish.zone.Joined(p.machine)).Pick(free, request)
 }
 
 // pickRequest translates the configuration of the claim for the picker. Whole cores are

@@ -93,7 +93,7 @@ func TestIdleCPUsAreHeldAndNotRunOn(t *testing.T) {
 		}
 		wanted := configured(claim("a", result("r", "numa-1", 4)), fromClass(`"cores": "one-thread-per-core"`))
 		devices := mustPrepare(t, driver, wanted)
-		if got := driver.free().String(); got != "2-3" {
+		if got := driver.planner().free().String(); got != "2-3" {
 			t.Errorf("%s: cpus %s are free, want 2-3", exclusivity, got)
 		}
 		if pinned, _ := driver.Pinned(devices[0].CDIDeviceIDs); pinned.CPUs.String() != row.pinned {

@@ -47,15 +47,15 @@ func (e *InUseError) Error() string { return e.why }
 
 // usedBy says how containers use what a grant holds; "" if none does. An error of reading is
 // a use: what is not known to have ended may run.
-func (d *Driver) usedBy(grant ledger.Grant) string { return d.asking()(grant) }
+func (c *Config) usedBy(grant ledger.Grant) string { return c.asking()(grant) }
 
 // asking returns usedBy for several grants: it looks at the host once, when it is first
 // asked.
-func (d *Driver) asking() func(ledger.Grant) string {
-	if d.config.Containers == nil {
+func (c *Config) asking() func(ledger.Grant) string {
+	if c.Containers == nil {
 		return func(ledger.Grant) string { return "" }
 	}
-	look := sync.OnceValues(d.config.Containers)
+	look := sync.OnceValues(c.Containers)
 	return func(grant ledger.Grant) string {
 		seen, err := look()
 		if err != nil {
@@ -67,14 +67,14 @@ func (d *Driver) asking() func(ledger.Grant) string {
 
 // podsOf returns the pods for which the claim is reserved, by UID in ascending order, and
 // those of the recorded grant that may still run.
-func (d *Driver) podsOf(claim *resourceapi.ResourceClaim, recorded []types.UID) []types.UID {
+func (p *planner) podsOf(claim *resourceapi.ResourceClaim, recorded []types.UID) []types.UID {
 	var pods []types.UID
 	for _, consumer := range claim.Status.ReservedFor {
 		if consumer.APIGroup == "" && consumer.Resource == "pods" {
 			pods = append(pods, consumer.UID)
 		}
 	}
-	usedBy := d.asking()
+	usedBy := p.config.asking()
 	for _, pod := range recorded {
 		if !slices.Contains(pods, pod) && usedBy(ledger.Grant{Pods: []types.UID{pod}}) != "" {
 			pods = append(pods, pod)

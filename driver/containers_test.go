@@ -141,7 +141,7 @@ func TestUnknownContainersCountAsRunning(t *testing.T) {
 			}
 			return row.running, nil
 		}
-		if got := driver.usedBy(grantOf(driver, "uid-a")); got != row.want {
+		if got := driver.config.usedBy(grantOf(driver, "uid-a")); got != row.want {
 			t.Errorf("%s: %q, want %q", name, got, row.want)
 		}
 	}
@@ -195,7 +195,7 @@ func TestErrorsAndTaintsNameWhoStillUsesIt(t *testing.T) {
 func TestMemoryOfRunningContainersIsNotGiven(t *testing.T) {
 	running := &Containers{Pods: map[types.UID]bool{"pod-1": true}, AllPods: true}
 	driver := newDisk(t).openWith(watched(running))
-	amount := zones.Zone{Nodes: []int{1}}.Amounts(driver.machine, nil)[0]
+	amount := zones.Zone{Nodes: []int{1}}.Amounts(driver.layout.machine, nil)[0]
 	most := fmt.Sprintf("memory=%d", (amount.TotalBytes-amount.ReservedBytes)*2/3)
 	mustPrepare(t, driver, reserved(claim("a", consuming(result("r", "numa-1", 0), most)), "pod-1"))
 	mustPrepare(t, driver, claim("b", consuming(result("r", "numa-1", 0), most))) // the scheduler knows better

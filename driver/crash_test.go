@@ -95,7 +95,7 @@ func TestCrashDuringObserveHeals(t *testing.T) {
 	}()
 	for done := range crashSweep(t, "observe") {
 		disk, driver := orphan()
-		if finished := crashAfter(t, disk, driver.observeSteps(driver.planObservation(nil)), done); finished {
+		if finished := crashAfter(t, disk, driver.observeSteps(driver.planner().planObservation(nil)), done); finished {
 			break
 		}
 		disk.machine = driver.Machine()
@@ -144,7 +144,7 @@ func TestCrashDuringRecoveryHeals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if finished := crashAfter(t, disk, driver.recoverySteps(driver.planRecovery(nil, nil).grants), done); finished {
+		if finished := crashAfter(t, disk, driver.recoverySteps(driver.planner().planRecovery(nil, nil).grants), done); finished {
 			break
 		}
 		if _, err := disk.tryOpen(rebooted); err != nil {
@@ -215,11 +215,11 @@ func (d disk) crashInside(r *rand.Rand, s step) {
 
 func mustPlan(t *testing.T, driver *Driver, claim *resourceapi.ResourceClaim, pods ...*corev1.Pod) change {
 	t.Helper()
-	wishes, err := driver.wishes(claim)
+	wishes, err := driver.planner().wishes(claim)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := driver.plan(claim, pods, wishes)
+	next, err := driver.planner().plan(claim, pods, wishes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	want := map[string]string{ledger.CheckpointName: string(recorded), tuning.FirstName: string(driver.tuning.FirstText())}
 	var taken cpuset.Set
 	for _, grant := range driver.grants.Grants() {
-		spec, err := driver.spec(ledger.NewListed(grant))
+		spec, err := driver.planner().spec(ledger.NewListed(grant))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -284,8 +284,8 @@ func assertConsistent(t testing.TB, disk disk, driver *Driver) {
 	for _, held := range driver.blocked {
 		taken = taken.Union(held.CPUs)
 	}
-	taken = taken.Intersection(driver.grantable) // the other CPUs are reserved or offline
-	if free := driver.free(); free.Overlaps(taken) || free.Union(taken) != driver.grantable {
-		t.Errorf("cpus %s are free, %s granted or blocked, of %s", free, taken, driver.grantable)
+	taken = taken.Intersection(driver.layout.grantable) // the other CPUs are reserved or offline
+	if free := driver.planner().free(); free.Overlaps(taken) || free.Union(taken) != driver.layout.grantable {
+		t.Errorf("cpus %s are free, %s granted or blocked, of %s", free, taken, driver.layout.grantable)
 	}
 }

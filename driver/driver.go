@@ -29,10 +29,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
 // Name is the name of the driver in ResourceSlices, claims and sockets.
@@ -84,24 +82,16 @@ const (
 // Invariant: after Recover, no CPU, PCI function or class of a cache is in two grants. If
 // one grant has a physical function, no other grant has one of its virtual functions.
 type Driver struct {
-	config    Config
-	state     *os.Root
-	files     *durable.Files // in state
-	specs     cdi.Store
-	specFiles fs.FS // the directory of specs, with the CDI specs of other programs
-
-	replace func(name string, text []byte) error // a file of state
+	config  Config
+	records *records
+	specs   cdi.Store
 
 	shown atomic.Pointer[view] // what readers see of the fields below; never nil after Open
 
 	policies atomic.Pointer[func() error] // see SetMemoryPolicies
 
-	mu          mutex                         // held for a whole Recover, Observe, Prepare or Unprepare
-	machine     *numa.Machine                 // replaced, never changed
-	zones       []zones.Zone                  // of machine, as they are published
-	picker      *pick.Picker                  // of machine
-	grantable   cpuset.Set                    // CPUs of machine that a claim may ever get
-	devices     map[string]resourceapi.Device // of machine, by name
+	mu          mutex // held for a whole Recover, Observe, Prepare or Unprepare
+	layout      *layout
 	grants      ledger.List
 	ready       bool                 // Recover has succeeded
 	loaded      ledger.Record        // what Open read; empty after Recover
@@ -110,11 +100,10 @@ type Driver struct {
 	prepares    uint64               // how many there were
 	blocked     []Held               // CPUs that partitions hold and no grant has
 	downgraded  cpuset.Set           // as in view
-	dividing    *dividing.State      // never nil
-	tuning      *tuning.State        // never nil
-	othersSeen  string               // CDI specs of other programs, as rereadFunctions last saw them
-	undone      undone               // of the NodeConfig, as last seen
-	text        []byte               // the last checkpoint; the next one reuses its memory
+	functions   *functions
+	dividing    *dividing.State // never nil
+	tuning      *tuning.State   // never nil
+	undone      undone          // of the NodeConfig, as last seen
 
 	releasing map[types.UID]bool // by UID of a claim: its last Unprepare has not succeeded
 
@@ -137,10 +126,13 @@ var ErrNotRecovered = errors.New("the grants of this node are not recovered yet"
 // or of another build, or if it is lost and a CDI spec cannot be read. A start without
 // grants would give away CPUs that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), releasing: make(map[types.UID]bool), allocatable: config.NodeAllocatable, state: state, files: durable.NewFiles(state), specs: cdi.NewStore(specs), specFiles: specs.FS()}
-	d.replace = func(name string, text []byte) error { return d.files.Replace(name, text, 0o600) }
+	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), releasing: make(map[types.UID]bool), allocatable: config.NodeAllocatable, records: newRecords(state), specs: cdi.NewStore(specs)}
+	d.functions = &functions{config: &d.config, specs: []fs.FS{specs.FS()}}
+	if config.StaticSpecs != nil {
+		d.functions.specs = append(d.functions.specs, config.StaticSpecs)
+	}
 	d.dividing = dividing.New(config.Dividing())
-	d.tuning = tuning.New(config.Tuning, config.Machine, func(text []byte) error { return d.replace(tuning.FirstName, text) })
+	d.tuning = tuning.New(config.Tuning, config.Machine, func(text []byte) error { return d.records.replace(tuning.FirstName, text) })
 	d.use(machine)
 	var err error
 	if d.loaded, err = ledger.Load(state, d.specs, config.BootID); err != nil {
@@ -177,15 +169,15 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	if !d.ready {
 		return ledger.Grant{}, nil, ErrNotRecovered
 	}
-	wishes, err := d.wishes(claim)
+	wishes, err := d.planner().wishes(claim)
 	if err != nil {
 		return ledger.Grant{}, nil, err
 	}
-	if err := d.checkPolicies(claim.UID, wishes); err != nil {
+	if err := d.planner().checkPolicies(claim.UID, wishes); err != nil {
 		return ledger.Grant{}, nil, err
 	}
 	if recorded, held := d.grants.Find(claim.UID); held && !fulfils(recorded, wishes) {
-		if why := d.usedBy(recorded); why != "" {
+		if why := d.config.usedBy(recorded); why != "" {
 			return ledger.Grant{}, nil, fmt.Errorf("the claim was allocated again, and what it had before is not free: %w", &InUseError{why})
 		}
 	}
@@ -201,7 +193,7 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	if err := perform(d.untuneSteps(claim, wishes)); err != nil {
 		return ledger.Grant{}, nil, err
 	}
-	next, err := d.plan(claim, pods, wishes)
+	next, err := d.planner().plan(claim, pods, wishes)
 	if err != nil {
 		return ledger.Grant{}, nil, err
 	}
@@ -209,14 +201,14 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 		if err := perform(steps); err != nil {
 			return ledger.Grant{}, nil, err
 		}
-		if next, err = d.plan(claim, pods, wishes); err != nil { // again, because the changed host may have changed the shares
+		if next, err = d.planner().plan(claim, pods, wishes); err != nil { // again, because the changed host may have changed the shares
 			return ledger.Grant{}, nil, err
 		}
 	}
 	if err := perform(d.prepareSteps(next)); err != nil {
 		return ledger.Grant{}, nil, err
 	}
-	return next.Grant, d.prepared(next.Grant, wishes), nil
+	return next.Grant, d.planner().prepared(next.Grant, wishes), nil
 }
 
 // prepareSteps returns steps that may be interrupted by a crash between any two: a CPU
@@ -261,7 +253,7 @@ func (d *Driver) Unprepare(claimUID types.UID) error {
 	}
 	grant, held := d.grants.Find(claimUID)
 	if held {
-		if why := d.usedBy(grant); why != "" {
+		if why := d.config.usedBy(grant); why != "" {
 			return &InUseError{why}
 		}
 	}
@@ -293,25 +285,15 @@ func (d *Driver) removeSpecStep(claimUID types.UID) step {
 
 func (d *Driver) recordStep(name string, next ledger.List) step {
 	return step{name, func() error {
-		text, err := d.grantsText(next)
+		text, err := d.records.checkpoint(d.config.BootID, next)
 		if err != nil {
 			return err
 		}
-		if err := d.replace(ledger.CheckpointName, text); err != nil {
+		if err := d.records.replace(ledger.CheckpointName, text); err != nil {
 			return err
 		}
 		d.grants = next
 		d.show()
 		return nil
 	}}
-}
-
-// grantsText returns the checkpoint with these grants. The text is valid until the next
-// call.
-func (d *Driver) grantsText(grants ledger.List) ([]byte, error) {
-	text, err := grants.Text(d.text[:0], d.config.BootID)
-	if err == nil {
-		d.text = text
-	}
-	return text, err
 }

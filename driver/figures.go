@@ -72,10 +72,12 @@ type Writes struct {
 }
 
 // CheckpointWrites returns what was written to the checkpoint so far.
-func (d *Driver) CheckpointWrites() Writes { return Writes{d.files.Syncs(), d.files.Bytes()} }
+func (d *Driver) CheckpointWrites() Writes {
+	return Writes{d.records.files.Syncs(), d.records.files.Bytes()}
+}
 
 // SpecWrites returns what was written to CDI specs so far.
 func (d *Driver) SpecWrites() Writes { return Writes{d.specs.Syncs(), d.specs.WrittenBytes()} }
 
 // SyncTime is the time spent in fsync so far.
-func (d *Driver) SyncTime() time.Duration { return d.files.SyncTime() + d.specs.SyncTime() }
+func (d *Driver) SyncTime() time.Duration { return d.records.files.SyncTime() + d.specs.SyncTime() }

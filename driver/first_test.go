@@ -128,8 +128,8 @@ func TestCrashBetweenTheTwoFilesHeals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			replace := driver.replace
-			driver.replace = func(name string, text []byte) error {
+			replace := driver.records.replace
+			driver.records.replace = func(name string, text []byte) error {
 				if *left--; *left < 0 {
 					return errCrash
 				}

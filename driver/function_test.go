@@ -129,7 +129,7 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 		prepared[1].Attributes["dra.numa/namespaces"].IntValue == nil || prepared[1].Attributes["namespaces"].IntValue != nil {
 		t.Errorf("attributes of the drive are %v", prepared[1].Attributes)
 	}
-	if strays := strays(driver.machine, driver.config, driver.Grants()); len(strays) > 0 {
+	if strays := strays(driver.layout.machine, driver.config, driver.Grants()); len(strays) > 0 {
 		t.Errorf("strays %v, want none: a PCI function is of no zone", strays)
 	}
 	spec := disk.files()[specName("uid-a")]

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 // A claim may want another kernel driver for a PCI function. The previous binding of the
@@ -73,7 +71,7 @@ func (d *Driver) unbindSteps(f *ledger.FunctionShare, claim string, others []led
 		return nil
 	}
 	return []step{{"restore the driver that was bound before claim " + claim, func() error {
-		if err := d.restore(f); err != nil {
+		if err := d.functions.restore(f); err != nil {
 			return &NotRestoredError{err}
 		}
 		return nil
@@ -103,12 +101,12 @@ func (d *Driver) Abandon(claimUID types.UID) error {
 	}
 	grant.Unprepared = true
 	ended := ledger.NewListed(grant)
-	spec, err := d.spec(ended)
+	spec, err := d.planner().spec(ended)
 	if err != nil {
 		return err
 	}
 	steps := []step{d.recordStep("record that claim "+grant.FullName()+" was unprepared", d.grants.WithListed(ended)), d.removeSpecStep(claimUID)}
-	if d.usedBy(grant) != "" { // the spec is the second record of what its containers have
+	if d.config.usedBy(grant) != "" { // the spec is the second record of what its containers have
 		steps[1] = step{"write CDI spec of claim " + grant.FullName(), func() error { return d.specs.Ensure(string(claimUID), spec) }}
 	}
 	if err := perform(steps); err != nil {
@@ -138,29 +136,15 @@ func (d *Driver) withheldFunctions() map[string]string {
 	return withheld
 }
 
-func (d *Driver) restore(f *ledger.FunctionShare) error {
-	if d.config.Drivers != nil {
-		return d.config.Drivers.Restore(f.Address, f.Before)
-	}
-	now, err := binding.Read(d.config.Machine, f.Address)
-	switch {
-	case errors.Is(err, devnode.ErrGone):
-		return nil
-	case err == nil && now != f.Before:
-		return fmt.Errorf("PCI function %s: this node binds no drivers any more: set devices.bindDrivers in its NodeConfig", f.Address)
-	}
-	return err
-}
-
 // wantDriver notes which driver the claim wants for a function, and the binding before
 // it. It notes nothing if the function had that driver before the claim. isBound says
 // whether that driver is bound now.
-func (d *Driver) wantDriver(claimUID types.UID, driver string, f *ledger.FunctionShare) (isBound bool, err error) {
-	now, err := binding.Read(d.config.Machine, f.Address)
+func (p *planner) wantDriver(claimUID types.UID, driver string, f *ledger.FunctionShare) (isBound bool, err error) {
+	now, err := binding.Read(p.config.Machine, f.Address)
 	if err != nil {
 		return false, err
 	}
-	recorded, _ := d.grants.Find(claimUID)
+	recorded, _ := p.grants.Find(claimUID)
 	switch known := recorded.Function(f.Address); {
 	case known != nil && known.Driver == driver:
 		f.Driver, f.Before = known.Driver, known.Before

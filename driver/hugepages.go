@@ -27,21 +27,21 @@ type Hugepages struct {
 // have: too few are free, less those that other claims have not used yet, and less those
 // that are reserved and that no program without a claim has used yet. It is for new grants
 // only, because the containers of an older one may have its pages.
-func (d *Driver) checkHugepages(grant ledger.Grant) error {
+func (p *planner) checkHugepages(grant ledger.Grant) error {
 	var all cpuset.Set
 	for _, share := range grant.Shares {
 		if zone := share.Zone(); zone != nil && len(zone.HugepageBytes) > 0 {
 			all = all.Union(zone.Mems())
 		}
 	}
-	if all.IsEmpty() || d.config.Hugepages == nil {
+	if all.IsEmpty() || p.config.Hugepages == nil {
 		return nil
 	}
-	now, err := d.config.Hugepages(all)
+	now, err := p.config.Hugepages(all)
 	if err != nil {
 		return fmt.Errorf("read free hugepages: %w", err)
 	}
-	others := slices.DeleteFunc(d.grants.Grants(), func(other ledger.Grant) bool { return other.UID == grant.UID })
+	others := slices.DeleteFunc(p.grants.Grants(), func(other ledger.Grant) bool { return other.UID == grant.UID })
 	for i, share := range grant.Shares {
 		zone := share.Zone()
 		if zone == nil {
@@ -52,7 +52,7 @@ func (d *Driver) checkHugepages(grant ledger.Grant) error {
 		for _, size := range slices.Sorted(maps.Keys(zone.HugepageBytes)) {
 			nodes, want := zone.Mems(), zone.HugepageBytes[size]
 			free := bytesOn(nodes, now.Free, size)
-			promised, reserved, who := d.keptHugepages(now, append(slices.Clone(others), earlier), nodes, size)
+			promised, reserved, who := p.keptHugepages(now, append(slices.Clone(others), earlier), nodes, size)
 			if free >= promised+reserved+want {
 				continue
 			}
@@ -73,7 +73,7 @@ func (d *Driver) checkHugepages(grant ledger.Grant) error {
 // keptHugepages returns how many bytes of free hugepages are not for a new claim: what the
 // grants promise and their containers have not used yet, with the names of these claims,
 // and what is reserved and not yet used by programs without a claim.
-func (d *Driver) keptHugepages(now Hugepages, grants []ledger.Grant, nodes cpuset.Set, size string) (promised, reserved uint64, who []string) {
+func (p *planner) keptHugepages(now Hugepages, grants []ledger.Grant, nodes cpuset.Set, size string) (promised, reserved uint64, who []string) {
 	inUse := bytesOn(nodes, now.Total, size) - min(bytesOn(nodes, now.Free, size), bytesOn(nodes, now.Total, size))
 	for _, set := range claimSets(grants, now.Pods, size) {
 		held, holders := set.heldOn(nodes, size)
@@ -85,7 +85,7 @@ func (d *Driver) keptHugepages(now Hugepages, grants []ledger.Grant, nodes cpuse
 		}
 	}
 	for node := range nodes.All() {
-		reserved += d.config.ReservedMemory.Bytes(node, size)
+		reserved += p.config.ReservedMemory.Bytes(node, size)
 	}
 	return promised, reserved - min(reserved, inUse), who
 }

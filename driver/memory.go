@@ -10,8 +10,8 @@ import (
 
 // checkMemory returns an error if a new grant has memory that claims still use which have
 // ended for the scheduler. While there are none, the scheduler counts right.
-func (d *Driver) checkMemory(grant ledger.Grant) error {
-	if len(d.orphans) == 0 {
+func (p *planner) checkMemory(grant ledger.Grant) error {
+	if len(p.orphans) == 0 {
 		return nil
 	}
 	for _, share := range grant.Shares {
@@ -22,17 +22,17 @@ func (d *Driver) checkMemory(grant ledger.Grant) error {
 		nodes := zone.Mems()
 		wanted, held := grant.Memory(nodes), uint64(0)
 		var who []string
-		for _, other := range d.grants {
+		for _, other := range p.grants {
 			bytes := other.Memory(nodes)
 			if other.UID == grant.UID || bytes == 0 {
 				continue
 			}
 			held += bytes
-			if why, ended := d.orphans[other.UID]; ended {
+			if why, ended := p.orphans[other.UID]; ended {
 				who = append(who, fmt.Sprintf("claim %s holds %s until its containers have ended: %s", other.FullName(), binary(bytes), why))
 			}
 		}
-		amounts := zones.Zone{Nodes: zone.NUMANodes}.Amounts(d.machine, d.config.ReservedMemory)
+		amounts := zones.Zone{Nodes: zone.NUMANodes}.Amounts(p.machine, p.config.ReservedMemory)
 		free := amounts[0].TotalBytes - amounts[0].ReservedBytes
 		free -= min(free, held)
 		if len(who) > 0 && wanted > free {

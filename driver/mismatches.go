@@ -29,11 +29,11 @@ func (d *Driver) Mismatches() (found Mismatches, err error) {
 	if !d.ready {
 		return Mismatches{}, ErrNotRecovered
 	}
-	want, err := d.grantsText(d.grants)
+	want, err := d.records.checkpoint(d.config.BootID, d.grants)
 	if err != nil {
 		return Mismatches{}, err
 	}
-	got, err := d.state.ReadFile(ledger.CheckpointName)
+	got, err := d.records.dir.ReadFile(ledger.CheckpointName)
 	found.Checkpoint = err != nil || !bytes.Equal(got, want)
 	missing, stray, err := d.compareSpecs()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // tuned returns the settings on record for a request.
-func (d *Driver) tuned(claimUID types.UID, request string) deviceclasses.PerformanceSettings {
-	recorded, _ := d.grants.Find(claimUID)
+func (p *planner) tuned(claimUID types.UID, request string) deviceclasses.PerformanceSettings {
+	recorded, _ := p.grants.Find(claimUID)
 	for _, share := range recorded.Shares {
 		if zone := share.Zone(); zone != nil && zone.Performance != nil && share.Request == request {
 			return zone.Performance.Asked
@@ -98,7 +98,7 @@ func (d *Driver) recordTuned(grants []ledger.Grant) error {
 		if _, ended := d.orphans[grant.UID]; ended {
 			continue // it has no CDI spec any more
 		}
-		change, err := d.rendered(change{Grant: grant, grants: []*ledger.Listed{ledger.NewListed(grant)}})
+		change, err := d.planner().rendered(change{Grant: grant, grants: []*ledger.Listed{ledger.NewListed(grant)}})
 		if err != nil {
 			return err
 		}

@@ -496,9 +496,9 @@ func TestRandomPerformance(t *testing.T) {
 				zone := fmt.Sprintf("numa-%d", random.IntN(2))
 				wanted = tunedClaim(claim(name, result("r", zone, 2)), fields[random.IntN(len(fields))])
 				steps := []step{}
-				if wishes, err := driver.wishes(wanted); err != nil {
+				if wishes, err := driver.planner().wishes(wanted); err != nil {
 					t.Fatal(err)
-				} else if next, err := driver.plan(wanted, nil, wishes); err == nil { // else the zone is full
+				} else if next, err := driver.planner().plan(wanted, nil, wishes); err == nil { // else the zone is full
 					steps, held[name] = driver.applySteps(next.Grant), wanted
 				}
 				if killed := random.IntN(3) == 0; killed && len(steps) > 0 {

@@ -36,29 +36,29 @@ type change struct {
 
 // plan returns the recorded grant of the claim if it still matches the allocation, and
 // otherwise a new one. It changes nothing.
-func (d *Driver) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
-	if recorded, held := d.grants.Find(claim.UID); held && fulfils(recorded, wishes) {
-		current, err := d.refreshed(recorded, wishes)
+func (p *planner) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wishes []wish) (change, error) {
+	if recorded, held := p.grants.Find(claim.UID); held && fulfils(recorded, wishes) {
+		current, err := p.refreshed(recorded, wishes)
 		if err != nil {
 			return change{}, err
 		}
-		current.Pods, current.Unprepared = d.podsOf(claim, recorded.Pods), false
-		return d.rendered(d.scope(current, true, pods))
+		current.Pods, current.Unprepared = p.podsOf(claim, recorded.Pods), false
+		return p.rendered(p.scope(current, true, pods))
 	}
-	grant, err := d.planAnew(claim, wishes)
+	grant, err := p.planAnew(claim, wishes)
 	if err != nil || len(grant.Shares) == 0 {
 		return change{Grant: grant}, err
 	}
-	if err := d.checkJoined(grant, pods); err != nil {
+	if err := p.checkJoined(grant, pods); err != nil {
 		return change{}, err
 	}
-	return d.rendered(d.scope(grant, false, pods))
+	return p.rendered(p.scope(grant, false, pods))
 }
 
 // rendered adds the CDI specs. A grant is recorded only if its spec can be rendered.
-func (d *Driver) rendered(next change) (change, error) {
+func (p *planner) rendered(next change) (change, error) {
 	for _, grant := range next.grants {
-		spec, err := d.spec(grant)
+		spec, err := p.spec(grant)
 		if err != nil {
 			return change{}, err
 		}
@@ -68,23 +68,23 @@ func (d *Driver) rendered(next change) (change, error) {
 }
 
 // spec returns the CDI spec of a grant.
-func (d *Driver) spec(grant *ledger.Listed) ([]byte, error) {
-	claim := grant.CDIClaim(d.config.Exclusivity == ExclusivityKernel)
-	claim.Note = ledger.EncodeNote(d.config.BootID, grant)
-	return cdi.Encode(claim, d.config.Hook)
+func (p *planner) spec(grant *ledger.Listed) ([]byte, error) {
+	claim := grant.CDIClaim(p.config.Exclusivity == ExclusivityKernel)
+	claim.Note = ledger.EncodeNote(p.config.BootID, grant)
+	return cdi.Encode(claim, p.config.Hook)
 }
 
-func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (ledger.Grant, error) {
-	recorded, _ := d.grants.Find(claim.UID)
+func (p *planner) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (ledger.Grant, error) {
+	recorded, _ := p.grants.Find(claim.UID)
 	wishes = pinned(wishes)
 	grant := ledger.Grant{
-		UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: d.grants.NextOrder(),
-		Shares: make([]ledger.Share, 0, len(wishes)), Pods: d.podsOf(claim, nil),
+		UID: claim.UID, Namespace: claim.Namespace, Name: claim.Name, Order: p.grants.NextOrder(),
+		Shares: make([]ledger.Share, 0, len(wishes)), Pods: p.podsOf(claim, nil),
 	}
 	// A claim that was allocated again gives up what it held.
-	free := d.free().Union(recorded.CPUs().Intersection(d.grantable))
+	free := p.free().Union(recorded.CPUs().Intersection(p.grantable))
 	for _, wish := range wishes {
-		kind, err := wish.wanted.plan(d, claim.UID, wish, free)
+		kind, err := wish.wanted.plan(p, claim.UID, wish, free)
 		if err != nil {
 			return ledger.Grant{}, fmt.Errorf("request %s: %w", wish.request, err)
 		}
@@ -92,35 +92,35 @@ func (d *Driver) planAnew(claim *resourceapi.ResourceClaim, wishes []wish) (ledg
 		free = free.Difference(share.CPUs())
 		grant.Shares = append(grant.Shares, share)
 	}
-	if err := d.chooseGroups(&grant, wishes); err != nil {
+	if err := p.chooseGroups(&grant, wishes); err != nil {
 		return ledger.Grant{}, err
 	}
 	if grant.BindsNothing() {
 		return ledger.Grant{}, errBindsNothing
 	}
-	if err := d.checkMemory(grant); err != nil {
+	if err := p.checkMemory(grant); err != nil {
 		return ledger.Grant{}, err
 	}
-	if err := d.checkHugepages(grant); err != nil {
+	if err := p.checkHugepages(grant); err != nil {
 		return ledger.Grant{}, err
 	}
-	d.noteSharedPool(grant)
+	p.noteSharedPool(grant)
 	return grant, nil
 }
 
 // free returns every CPU that a claim may still get.
-func (d *Driver) free() cpuset.Set {
-	free := ledger.Untaken(d.grantable, d.grants)
-	for i := range d.blocked {
-		free = free.Difference(d.blocked[i].CPUs)
+func (p *planner) free() cpuset.Set {
+	free := ledger.Untaken(p.grantable, p.grants)
+	for i := range p.blocked {
+		free = free.Difference(p.blocked[i].CPUs)
 	}
 	return free
 }
 
 // honours reports whether the machine still has everything that was granted.
-func (d *Driver) honours(grant ledger.Grant) bool {
+func (p *planner) honours(grant ledger.Grant) bool {
 	for _, share := range grant.Shares {
-		if !share.Kind.Honoured(d.machine, d.config.Reserved) {
+		if !share.Kind.Honoured(p.machine, p.config.Reserved) {
 			return false
 		}
 	}
@@ -145,10 +145,10 @@ func fulfils(g ledger.Grant, wishes []wish) bool {
 
 // refreshed returns the grant with its shares as they are now. The grant must fulfil
 // the wishes.
-func (d *Driver) refreshed(grant ledger.Grant, wishes []wish) (ledger.Grant, error) {
+func (p *planner) refreshed(grant ledger.Grant, wishes []wish) (ledger.Grant, error) {
 	for i, wish := range pinned(wishes) {
 		share := &grant.Shares[i]
-		now, err := wish.wanted.refreshed(d, grant.UID, wish, share.Kind)
+		now, err := wish.wanted.refreshed(p, grant.UID, wish, share.Kind)
 		if err != nil {
 			return ledger.Grant{}, err
 		}
@@ -161,16 +161,16 @@ func (d *Driver) refreshed(grant ledger.Grant, wishes []wish) (ledger.Grant, err
 }
 
 // prepared pairs each allocation result with its share. Both are in the same order.
-func (d *Driver) prepared(grant ledger.Grant, wishes []wish) []PreparedDevice {
+func (p *planner) prepared(grant ledger.Grant, wishes []wish) []PreparedDevice {
 	shares := grant.Shares
 	devices := make([]PreparedDevice, 0, len(wishes))
 	for _, wish := range wishes {
-		device := PreparedDevice{Request: wish.request, Pool: d.config.NodeName, Device: wish.device, ShareID: wish.shareID}
+		device := PreparedDevice{Request: wish.request, Pool: p.config.NodeName, Device: wish.device, ShareID: wish.shareID}
 		if !wish.admin {
 			device.Share, shares = &shares[0], shares[1:]
 			device.CDIDeviceIDs = device.Share.Kind.CDIDevices(cdi.DeviceID(string(grant.UID), wish.request, wish.device))
-			device.Attributes = d.attributes(*device.Share)
-			d.dividing.NameGroup(device.Attributes, grant, *device.Share)
+			device.Attributes = p.attributes(*device.Share)
+			p.dividing.NameGroup(device.Attributes, grant, *device.Share)
 		}
 		devices = append(devices, device)
 	}
@@ -179,9 +179,9 @@ func (d *Driver) prepared(grant ledger.Grant, wishes []wish) []PreparedDevice {
 
 // attributes returns the attributes of the share and the published attributes of its
 // device, by their full names.
-func (d *Driver) attributes(share ledger.Share) map[string]resourceapi.DeviceAttribute {
+func (p *planner) attributes(share ledger.Share) map[string]resourceapi.DeviceAttribute {
 	attributes := share.Attributes()
-	for name, value := range d.devices[share.Device].Attributes {
+	for name, value := range p.devices[share.Device].Attributes {
 		attributes[string(deviceclasses.FullName(name))] = value
 	}
 	return attributes

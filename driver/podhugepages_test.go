@@ -58,7 +58,7 @@ func TestPagesOfPodsWithSeveralClaims(t *testing.T) {
 	} {
 		grants := driver.grants.Grants()
 		slices.SortFunc(grants, ledger.ByAge)
-		kept, _, who := driver.keptHugepages(Hugepages{Pods: row.pods}, grants, cpuset.New(1), "2Mi")
+		kept, _, who := driver.planner().keptHugepages(Hugepages{Pods: row.pods}, grants, cpuset.New(1), "2Mi")
 		if kept != row.kept*mib || strings.Join(who, ", ") != row.who {
 			t.Errorf("%s: %d MiB are kept for %q, want %d for %q", row.name, kept/mib, who, row.kept, row.who)
 		}

@@ -13,9 +13,9 @@ func (d *Driver) SetMemoryPolicies(missing func() error) { d.policies.Store(&mis
 
 // checkPolicies refuses a new claim whose containers would start without the memory policy
 // that it asks for.
-func (d *Driver) checkPolicies(claim types.UID, wishes []wish) error {
-	missing := d.policies.Load()
-	if _, held := d.grants.Find(claim); held || missing == nil {
+func (p *planner) checkPolicies(claim types.UID, wishes []wish) error {
+	missing := p.policies
+	if _, held := p.grants.Find(claim); held || missing == nil {
 		return nil
 	}
 	for _, wish := range pinned(wishes) {
@@ -23,7 +23,7 @@ func (d *Driver) checkPolicies(claim types.UID, wishes []wish) error {
 		if !is || zone.config.MemoryPolicy == "" {
 			continue
 		}
-		if err := (*missing)(); err != nil {
+		if err := missing(); err != nil {
 			return fmt.Errorf("request %s: memoryPolicy %s: %w", wish.request, zone.config.MemoryPolicy, err)
 		}
 	}

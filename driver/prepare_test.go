@@ -33,7 +33,7 @@ func TestPrepareTwiceReturnsSameDevices(t *testing.T) {
 		Request: "cpus", Pool: node, Device: "numa-1", ShareID: ptr.To(types.UID("share-cpus")),
 		CDIDeviceIDs: []string{"dra.numa/claim=uid-a_cpus_numa-1"},
 		Share:        &grantOf(driver, "uid-a").Shares[0],
-		Attributes:   driver.attributes(grantOf(driver, "uid-a").Shares[0]),
+		Attributes:   driver.planner().attributes(grantOf(driver, "uid-a").Shares[0]),
 	}
 	if !reflect.DeepEqual(first[0], want) {
 		t.Errorf("device %+v, want %+v", first[0], want)

@@ -62,8 +62,8 @@ func TestRandomOperationsAndKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	assertConsistent(t, w.disk, w.driver)
-	if free := w.driver.free(); free != w.driver.grantable || len(w.driver.grants) > 0 {
-		t.Errorf("after all, cpus %s are free of %s", free, w.driver.grantable)
+	if free := w.driver.planner().free(); free != w.driver.layout.grantable || len(w.driver.grants) > 0 {
+		t.Errorf("after all, cpus %s are free of %s", free, w.driver.layout.grantable)
 	}
 }
 
@@ -201,7 +201,7 @@ func (w *world) compare(uid types.UID, before ledger.List) {
 	for other, claim := range w.claims {
 		now, kept := w.driver.grants.Find(other)
 		then, had := before.Find(other)
-		wishes, err := w.driver.wishes(claim)
+		wishes, err := w.driver.planner().wishes(claim)
 		needed := had && err == nil && fulfils(then, wishes)
 		if other == uid {
 			continue
@@ -258,7 +258,7 @@ func (w *world) results() []resourceapi.DeviceRequestAllocationResult {
 // prepare runs the same steps as Prepare.
 func (w *world) prepare(uid types.UID) {
 	w.t.Helper()
-	wishes, err := w.driver.wishes(w.claims[uid])
+	wishes, err := w.driver.planner().wishes(w.claims[uid])
 	if err != nil {
 		return // not allocated
 	}
@@ -267,7 +267,7 @@ func (w *world) prepare(uid types.UID) {
 	if renewed {
 		w.pages.release(uid) // the containers of an earlier allocation have ended
 	}
-	next, err := w.driver.plan(w.claims[uid], w.podsOf(w.claims[uid]), wishes)
+	next, err := w.driver.planner().plan(w.claims[uid], w.podsOf(w.claims[uid]), wishes)
 	if err != nil {
 		w.short(wishes, before, err)
 		return
@@ -339,7 +339,7 @@ func (w *world) short(wishes []wish, own ledger.Grant, err error) {
 		}
 	}
 	w.shortages++
-	free := w.driver.free().Union(own.CPUs())
+	free := w.driver.planner().free().Union(own.CPUs())
 	for _, one := range zoneWishes(wishes) {
 		wanted := 0
 		for _, other := range zoneWishes(wishes) {
@@ -370,7 +370,7 @@ func (w *world) unprepare(uid types.UID) {
 	if now, kept := w.driver.grants.Find(uid); kept && (!killed || !now.Equal(before)) {
 		w.t.Errorf("%s is still on record, released was %s", now, before)
 	}
-	if free := w.driver.free(); !killed && !before.CPUs().Intersection(w.driver.grantable).IsSubsetOf(free) {
+	if free := w.driver.planner().free(); !killed && !before.CPUs().Intersection(w.driver.layout.grantable).IsSubsetOf(free) {
 		w.t.Errorf("cpus %s of the released claim are not among the free %s", before.CPUs(), free)
 	}
 }
@@ -384,7 +384,7 @@ func (w *world) observe() {
 		w.t.Fatal(err)
 	}
 	assertConsistent(w.t, w.disk, w.driver)
-	if steps := w.driver.observeSteps(w.driver.planObservation(nil)); len(steps) > 0 && w.killing {
+	if steps := w.driver.observeSteps(w.driver.planner().planObservation(nil)); len(steps) > 0 && w.killing {
 		w.kill(steps)
 		w.restart()
 		return
@@ -448,7 +448,7 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	if w.killing {
-		w.kill(restarted.recoverySteps(restarted.planRecovery(said, held).grants))
+		w.kill(restarted.recoverySteps(restarted.planner().planRecovery(said, held).grants))
 		w.restart()
 		return
 	}

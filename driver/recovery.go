@@ -32,7 +32,7 @@ func (d *Driver) Recover(claims map[types.UID]*resourceapi.ResourceClaim, held [
 	if err := perform([]step{d.beginStep()}); err != nil {
 		return nil, err
 	}
-	next := d.planRecovery(claims, held)
+	next := d.planner().planRecovery(claims, held)
 	d.undoReleased(&next)
 	if err := perform(d.recoverySteps(next.grants)); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (d *Driver) Observe(held []Held) (Report, error) {
 	if !d.ready {
 		return nil, ErrNotRecovered
 	}
-	next := d.planObservation(held)
+	next := d.planner().planObservation(held)
 	d.undoReleased(&next)
 	if err := perform(d.observeSteps(next)); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim, sin
 		if !held || !d.ready || d.lastPrepare[uid] > since {
 			continue
 		}
-		if unneeded := d.compare(grant, claim); unneeded != "" {
+		if unneeded := d.planner().compare(grant, claim); unneeded != "" {
 			d.orphans[uid] = unneeded
 		}
 	}
@@ -101,8 +101,8 @@ func (d *Driver) Reconsider(claims map[types.UID]*resourceapi.ResourceClaim, sin
 }
 
 // planObservation changes nothing.
-func (d *Driver) planObservation(held []Held) recovered {
-	next := recovered{grants: d.grants, orphans: maps.Clone(d.orphans), usedBy: d.asking()}
+func (p *planner) planObservation(held []Held) recovered {
+	next := recovered{grants: p.grants, orphans: maps.Clone(p.orphans), usedBy: p.config.asking()}
 	next.settle(held)
 	next.block(held)
 	return next
@@ -131,23 +131,23 @@ type recovered struct {
 }
 
 // planRecovery changes nothing.
-func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, held []Held) recovered {
-	next := recovered{orphans: make(map[types.UID]string), usedBy: d.asking()}
+func (p *planner) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, held []Held) recovered {
+	next := recovered{orphans: make(map[types.UID]string), usedBy: p.config.asking()}
 	entries := make(map[types.UID]ledger.Entry)
-	for _, e := range d.loaded.Entries {
-		if d.loaded.BootID != d.config.BootID && !e.FromSpec && !d.honours(e.Grant) {
+	for _, e := range p.loaded.Entries {
+		if p.loaded.BootID != p.config.BootID && !e.FromSpec && !p.honours(e.Grant) {
 			// No container survives a reboot, so the grant can be dropped. The kubelet
 			// prepares the claim again.
 			next.note(Released, e.Grant, "the machine has lost some of it since the last boot")
 			continue
 		}
-		if d.loaded.BootID != d.config.BootID && !e.FromSpec {
+		if p.loaded.BootID != p.config.BootID && !e.FromSpec {
 			e.Pods = nil // their containers have ended with that boot
 		}
 		if e.Unprepared {
 			next.orphans[e.UID] = isUnprepared
 		} else if claim, known := claims[e.UID]; known {
-			if unneeded := d.compare(e.Grant, claim); unneeded != "" {
+			if unneeded := p.compare(e.Grant, claim); unneeded != "" {
 				next.orphans[e.UID] = unneeded
 			}
 		}
@@ -171,26 +171,26 @@ func (d *Driver) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, h
 }
 
 // compare says why no claim needs the grant any more; "" if one does.
-func (d *Driver) compare(grant ledger.Grant, claim *resourceapi.ResourceClaim) (unneeded string) {
+func (p *planner) compare(grant ledger.Grant, claim *resourceapi.ResourceClaim) (unneeded string) {
 	switch {
 	case claim == nil:
 		return "the claim is gone"
 	case claim.UID != grant.UID:
 		return fmt.Sprintf("the claim was replaced by another with uid %s", claim.UID)
-	case !d.allocatedHere(claim):
+	case !p.allocatedHere(claim):
 		return "the claim is not allocated on this node any more"
 	}
-	wishes, err := d.wishes(claim)
+	wishes, err := p.wishes(claim)
 	if err == nil && !fulfils(grant, wishes) {
 		return "the claim was allocated again"
 	}
 	return "" // Prepare returns the error to the kubelet
 }
 
-func (d *Driver) allocatedHere(claim *resourceapi.ResourceClaim) bool {
+func (p *planner) allocatedHere(claim *resourceapi.ResourceClaim) bool {
 	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
 		func(result resourceapi.DeviceRequestAllocationResult) bool {
-			return result.Driver == Name && result.Pool == d.config.NodeName
+			return result.Driver == Name && result.Pool == p.config.NodeName
 		})
 }
 
@@ -280,8 +280,8 @@ func (r *recovered) note(outcome Outcome, grant ledger.Grant, why string) {
 func (d *Driver) beginStep() step {
 	return step{"record what the node had first", func() error {
 		text := d.tuning.FirstText()
-		if current, err := d.state.ReadFile(tuning.FirstName); err != nil || !bytes.Equal(current, text) {
-			return d.replace(tuning.FirstName, text)
+		if current, err := d.records.dir.ReadFile(tuning.FirstName); err != nil || !bytes.Equal(current, text) {
+			return d.records.replace(tuning.FirstName, text)
 		}
 		return nil
 	}}
@@ -301,7 +301,7 @@ func (d *Driver) recoverySteps(grants ledger.List) []step {
 		d.recordOnce(grants),
 		{"remove half-written files", func() error {
 			for _, name := range []string{ledger.CheckpointName, tuning.FirstName} {
-				if err := d.state.Remove(durable.Unfinished(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				if err := d.records.dir.Remove(durable.Unfinished(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
 			}
@@ -310,7 +310,7 @@ func (d *Driver) recoverySteps(grants ledger.List) []step {
 	}
 	for _, grant := range grants {
 		steps = append(steps, step{"write CDI spec of claim " + grant.FullName(), func() error {
-			spec, err := d.spec(grant)
+			spec, err := d.planner().spec(grant)
 			if err != nil {
 				return err
 			}
@@ -326,11 +326,11 @@ func (d *Driver) recordOnce(grants ledger.List) step {
 	record := d.recordStep("record boot "+d.config.BootID, grants)
 	write := record.run
 	record.run = func() error {
-		text, err := d.grantsText(grants)
+		text, err := d.records.checkpoint(d.config.BootID, grants)
 		if err != nil {
 			return err
 		}
-		if current, err := d.state.ReadFile(ledger.CheckpointName); err != nil || !bytes.Equal(current, text) {
+		if current, err := d.records.dir.ReadFile(ledger.CheckpointName); err != nil || !bytes.Equal(current, text) {
 			return write()
 		}
 		d.grants = grants
@@ -342,16 +342,16 @@ func (d *Driver) recordOnce(grants ledger.List) step {
 
 // namingBlocked extends the error of a zone that has too few CPUs. It names the cgroups
 // that hold blocked CPUs of the zone, and the claims that have ended but still hold some.
-func (d *Driver) namingBlocked(err error, of zones.Zone) error {
-	for _, held := range d.blocked {
+func (p *planner) namingBlocked(err error, of zones.Zone) error {
+	for _, held := range p.blocked {
 		if cpus := held.CPUs.Intersection(of.CPUs); !cpus.IsEmpty() {
 			err = fmt.Errorf("%w; cpus %s are held by cgroup %s, which belongs to no claim", err, cpus, held.Cgroup)
 		}
 	}
-	for _, uid := range slices.Sorted(maps.Keys(d.orphans)) {
-		grant, _ := d.grants.Find(uid)
+	for _, uid := range slices.Sorted(maps.Keys(p.orphans)) {
+		grant, _ := p.grants.Find(uid)
 		if cpus := grant.CPUs().Intersection(of.CPUs); !cpus.IsEmpty() {
-			err = fmt.Errorf("%w; cpus %s are held by claim %s until its containers have ended: %s", err, cpus, grant.FullName(), d.orphans[uid])
+			err = fmt.Errorf("%w; cpus %s are held by claim %s until its containers have ended: %s", err, cpus, grant.FullName(), p.orphans[uid])
 		}
 	}
 	return err

@@ -69,7 +69,7 @@ func TestOrphansAreReleased(t *testing.T) {
 			}
 			assertConsistent(t, disk, driver)
 			_, kept := driver.grants.Find("uid-a")
-			free := driver.free()
+			free := driver.planner().free()
 			if want := report[1].Outcome == Kept; kept != want || free.Contains(2) == want {
 				t.Errorf("grant on record %t, want %t; free are %s", kept, want, free)
 			}
@@ -96,8 +96,8 @@ func TestOrphanWaitsForItsPartition(t *testing.T) {
 	if report, err := driver.Observe(nil); err != nil || lines(report) != "released claim default/a with cpus 2-3: the claim is gone" {
 		t.Errorf("report %s, %v", lines(report), err)
 	}
-	if report, err := driver.Observe(nil); err != nil || len(report) > 0 || !cpuset.New(2, 3).IsSubsetOf(driver.free()) {
-		t.Errorf("report %s, %v; free are %s", lines(report), err, driver.free())
+	if report, err := driver.Observe(nil); err != nil || len(report) > 0 || !cpuset.New(2, 3).IsSubsetOf(driver.planner().free()) {
+		t.Errorf("report %s, %v; free are %s", lines(report), err, driver.planner().free())
 	}
 	assertConsistent(t, disk, driver)
 }
@@ -164,8 +164,8 @@ func TestInvalidPartitionHoldsItsCPUs(t *testing.T) {
 	if report, err := driver.Observe(held); err != nil || len(report) != 2 {
 		t.Errorf("report %s, %v, want two that wait", lines(report), err)
 	}
-	if _, err := driver.Observe(nil); err != nil || driver.free() != driver.grantable.Difference(cpuset.New(4, 5)) {
-		t.Errorf("free are %s, %v", driver.free(), err)
+	if _, err := driver.Observe(nil); err != nil || driver.planner().free() != driver.layout.grantable.Difference(cpuset.New(4, 5)) {
+		t.Errorf("free are %s, %v", driver.planner().free(), err)
 	}
 }
 

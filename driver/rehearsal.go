@@ -113,15 +113,15 @@ func (c Config) withoutHost() Config {
 // madeUpClaim returns a claim that has one CPU of the first zone with a CPU for claims, or
 // nil if there is none.
 func (d *Driver) madeUpClaim() *resourceapi.ResourceClaim {
-	for i := range d.zones {
-		if d.zones[i].CPUs.Intersection(d.grantable).IsEmpty() {
+	for i := range d.layout.zones {
+		if d.layout.zones[i].CPUs.Intersection(d.layout.grantable).IsEmpty() {
 			continue
 		}
 		return &resourceapi.ResourceClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: rehearsed, Name: rehearsed, UID: types.UID(rehearsed)},
 			Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
 				Results: []resourceapi.DeviceRequestAllocationResult{{
-					Request: rehearsed, Driver: Name, Pool: d.config.NodeName, Device: d.zones[i].Device,
+					Request: rehearsed, Driver: Name, Pool: d.config.NodeName, Device: d.layout.zones[i].Device,
 					ConsumedCapacity: map[resourceapi.QualifiedName]resource.Quantity{
 						deviceclasses.CapacityCPU: *resource.NewQuantity(1, resource.DecimalSI),
 					},

@@ -20,7 +20,7 @@ func (d *Driver) RepairFiles() (written []string, err error) {
 	if !d.ready {
 		return nil, nil
 	}
-	text, err := d.grantsText(d.grants)
+	text, err := d.records.checkpoint(d.config.BootID, d.grants)
 	if err != nil {
 		return nil, err
 	}
@@ -28,10 +28,10 @@ func (d *Driver) RepairFiles() (written []string, err error) {
 		name string
 		text []byte
 	}{{tuning.FirstName, d.tuning.FirstText()}, {ledger.CheckpointName, text}} {
-		if _, err := d.state.Lstat(file.name); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := d.records.dir.Lstat(file.name); !errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := d.replace(file.name, file.text); err != nil {
+		if err := d.records.replace(file.name, file.text); err != nil {
 			return written, fmt.Errorf("write %s again: %w", file.name, err)
 		}
 		written = append(written, file.name)
@@ -44,7 +44,7 @@ func (d *Driver) RepairFiles() (written []string, err error) {
 		if _, ended := d.orphans[grant.UID]; ended || d.releasing[grant.UID] {
 			continue
 		}
-		spec, err := d.spec(grant)
+		spec, err := d.planner().spec(grant)
 		if err == nil {
 			err = d.specs.Write(string(grant.UID), spec)
 		}

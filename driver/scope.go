@@ -230,8 +230,8 @@ func agree(users []user, shares []scoped) (changed bool) {
 // scope decides the scopes of a claim's shares. It decides again on the recorded shares
 // of other claims in the same pods, because one of them may have to give up its
 // partition.
-func (d *Driver) scope(grant ledger.Grant, recorded bool, pods []*corev1.Pod) change {
-	grants := append(d.neighbours(grant, pods), grant)
+func (p *planner) scope(grant ledger.Grant, recorded bool, pods []*corev1.Pod) change {
+	grants := append(p.neighbours(grant, pods), grant)
 	var shares []scoped
 	for i, neighbour := range grants {
 		for _, share := range neighbour.Shares {
@@ -270,14 +270,14 @@ func withScopes(g ledger.Grant, decided []scoped) ledger.Grant {
 }
 
 // neighbours returns the grants of the other claims that the pods use.
-func (d *Driver) neighbours(grant ledger.Grant, pods []*corev1.Pod) (others []ledger.Grant) {
+func (p *planner) neighbours(grant ledger.Grant, pods []*corev1.Pod) (others []ledger.Grant) {
 	names := make(map[string]bool)
 	for _, pod := range pods {
 		for _, name := range ledger.ClaimNames(pod) {
 			names[name] = name != grant.Name
 		}
 	}
-	for _, other := range d.grants {
+	for _, other := range p.grants {
 		if other.Namespace == grant.Namespace && names[other.Name] {
 			others = append(others, other.Grant)
 		}

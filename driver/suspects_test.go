@@ -55,9 +55,12 @@ func TestSuspects(t *testing.T) {
 			deviceSlice("b.example.com", slotDevice("", 3)), deviceSlice("a.example.com", shared(yes, "cpu")), deviceSlice("b.example.com", shared(yes, "cpu")),
 		}, "a.example.com: a capacity of CPUs that claims share; b.example.com: a capacity of CPUs that claims share, and time slots of CPUs 3"},
 	} {
-		d := &Driver{config: Config{Reserved: cpuset.New(0), CPUDrivers: []string{"named.example.com"}}}
-		d.use(testMachine())
-		d.show()
+		config := testConfig()
+		config.Reserved, config.CPUDrivers = cpuset.New(0), []string{"named.example.com"}
+		d, err := newDisk(t).tryRead(config)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var got []string
 		for _, suspect := range d.Suspects(row.all) {
 			got = append(got, fmt.Sprintf("%s: %s", suspect.Driver, suspect))

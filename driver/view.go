@@ -3,17 +3,14 @@ package driver
 import (
 	"slices"
 
-	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
 // view is the state of the Driver that callers can read at any time. Readers do not
@@ -35,7 +32,7 @@ type view struct {
 
 // show makes the current state the view. The caller holds the lock.
 func (d *Driver) show() {
-	d.shown.Store(&view{d.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.dividing.Current(), len(d.orphans), d.undone, d.allocatable})
+	d.shown.Store(&view{d.layout.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.dividing.Current(), len(d.orphans), d.undone, d.allocatable})
 }
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because
@@ -62,29 +59,20 @@ func (d *Driver) Machine() numa.Machine { return *d.shown.Load().machine }
 func (d *Driver) SetMachine(machine numa.Machine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.use(withSteadyMemory(*d.machine, machine))
+	d.use(withSteadyMemory(*d.layout.machine, machine))
 	d.show()
 }
 
 func (d *Driver) use(machine numa.Machine) {
-	d.machine, d.picker = &machine, pick.New(machine)
-	d.zones = zones.Of(d.machine, d.config.ZoneBy)
-	var all cpuset.Set
-	for i := range machine.Zones {
-		all = all.Union(machine.Zones[i].CPUs)
-	}
-	d.grantable = all.Difference(d.config.Reserved)
-	d.tuning.Use(d.machine, d.grantable)
-	d.dividing.Use(d.machine)
+	d.layout = newLayout(&machine, &d.config)
+	d.tuning.Use(d.layout.machine, d.layout.grantable)
+	d.dividing.Use(d.layout.machine)
 	d.useDevices()
 }
 
 // useDevices remembers what the node would publish if there were no claims.
 func (d *Driver) useDevices() {
-	d.devices = make(map[string]resourceapi.Device)
-	for _, device := range devices(d.machine, d.config.counting(d.allocatable), d.dividing.Current(), nil, cpuset.Set{}, nil) {
-		d.devices[device.Name] = device
-	}
+	d.layout = d.layout.with(devices(d.layout.machine, d.config.counting(d.allocatable), d.dividing.Current(), nil, cpuset.Set{}, nil))
 }
 
 // Grant is what a claim holds; held is false if it holds nothing.

@@ -56,7 +56,7 @@ func TestGrantKeepsCPUsThatGoOffline(t *testing.T) {
 	if !reflect.DeepEqual(driver.Machine(), smaller) {
 		t.Errorf("machine %+v", driver.Machine())
 	}
-	if free := driver.free(); free != cpuset.New(2, 3, 6) {
+	if free := driver.planner().free(); free != cpuset.New(2, 3, 6) {
 		t.Errorf("free are %s, want 2-3,6", free)
 	}
 	mustPrepare(t, driver, wanted)
@@ -69,7 +69,7 @@ func TestGrantKeepsCPUsThatGoOffline(t *testing.T) {
 		t.Errorf("after a restart grants are %v", driver.grants)
 	}
 	driver.SetMachine(testMachine())
-	if free := driver.free(); free != cpuset.New(2, 3, 6, 7) {
+	if free := driver.planner().free(); free != cpuset.New(2, 3, 6, 7) {
 		t.Errorf("free are %s, want 2-3,6-7", free)
 	}
 	assertConsistent(t, disk, driver)

@@ -280,7 +280,7 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		}
 		old := claim("old", consuming(result("r", change.device, 2), "memory=12Mi"))
 		mustPrepare(t, before, old)
-		if strays := strays(before.machine, zonedBy(change.from), before.Grants()); len(strays) > 0 {
+		if strays := strays(before.layout.machine, zonedBy(change.from), before.Grants()); len(strays) > 0 {
 			t.Errorf("by %q: strays %v without a change", change.from, strays)
 		}
 

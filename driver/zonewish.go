@@ -24,9 +24,9 @@ type zoneWish struct {
 	tuned         deviceclasses.PerformanceSettings // that are on record for the claim
 }
 
-func (w zoneWish) configured(d *Driver, ofClass, config deviceclasses.RequestConfig) (wanted, error) {
+func (w zoneWish) configured(p *planner, ofClass, config deviceclasses.RequestConfig) (wanted, error) {
 	w.config, w.performance = config.Zone, config.Performance.PerformanceSettings
-	return w, d.tuning.May(ofClass.Performance.PerformanceSettings, w.performance, w.tuned)
+	return w, p.tuning.May(ofClass.Performance.PerformanceSettings, w.performance, w.tuned)
 }
 
 func (w zoneWish) fulfilledBy(kind ledger.Kind) bool {
@@ -37,14 +37,14 @@ func (w zoneWish) fulfilledBy(kind ledger.Kind) bool {
 
 // refreshed plans again what the CPUs should have after a boot, because what they had in
 // another boot is forgotten.
-func (w zoneWish) refreshed(d *Driver, _ types.UID, wish wish, kind ledger.Kind) (ledger.Kind, error) {
+func (w zoneWish) refreshed(p *planner, _ types.UID, wish wish, kind ledger.Kind) (ledger.Kind, error) {
 	z := kind.(*ledger.ZoneShare)
 	if z.Performance == nil || z.Performance.Applied || !z.Performance.Changes.IsZero() || len(z.Performance.Uncore) > 0 {
 		return z, nil
 	}
 	next := *z
 	var err error
-	if next.Performance, err = d.tuning.Plan(z.CPUs, z.Performance.Asked); err != nil {
+	if next.Performance, err = p.tuning.Plan(z.CPUs, z.Performance.Asked); err != nil {
 		return nil, fmt.Errorf("request %s: %w", wish.request, err)
 	}
 	return &next, nil
@@ -65,12 +65,12 @@ func (w zoneWish) use(share *ledger.ZoneShare) {
 
 // noteSharedPool notes in the mixed shares of a new grant what the shared pool is once
 // the grant exists.
-func (d *Driver) noteSharedPool(grant ledger.Grant) {
+func (p *planner) noteSharedPool(grant ledger.Grant) {
 	var pool cpuset.Set
 	for i := range grant.Shares {
 		if zone := grant.Shares[i].Zone(); zone != nil && zone.Mixed {
 			if pool.IsEmpty() {
-				pool = ledger.Untaken(d.machine.Online, d.grants.With(grant))
+				pool = ledger.Untaken(p.machine.Online, p.grants.With(grant))
 			}
 			zone.SharedCPUs = pool
 		}
@@ -78,9 +78,9 @@ func (d *Driver) noteSharedPool(grant ledger.Grant) {
 }
 
 // plan chooses the CPUs of the share from the free ones.
-func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (ledger.Kind, error) {
+func (w zoneWish) plan(p *planner, _ types.UID, _ wish, free cpuset.Set) (ledger.Kind, error) {
 	share := ledger.ZoneShare{NUMANodes: w.zone.Nodes, MemoryBytes: w.memoryBytes, HugepageBytes: w.hugepageBytes}
-	if err := d.choose(&share, w, free); err != nil {
+	if err := p.choose(&share, w, free); err != nil {
 		return nil, err
 	}
 	w.use(&share)
@@ -88,6 +88,6 @@ func (w zoneWish) plan(d *Driver, _ types.UID, _ wish, free cpuset.Set) (ledger.
 		return &share, nil
 	}
 	var err error
-	share.Performance, err = d.tuning.Plan(share.CPUs, w.performance)
+	share.Performance, err = p.tuning.Plan(share.CPUs, w.performance)
 	return &share, err
 }

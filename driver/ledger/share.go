@@ -29,7 +29,7 @@ type Share struct {
 // [*FunctionShare] and [*CacheShare]. Everything that differs between kinds is behind
 // this interface, and what changes the host for a kind is an effect of package driver. To
 // add a kind, write a type that implements Kind in a new file. Then add its field to
-// recordedShare, and a case to recordedShare.kind and to Driver.wish. The Kind of a
+// recordedShare, and a case to recordedShare.kind and to planner.wish. The Kind of a
 // recorded share is never changed: methods that change something return a new value.
 type Kind interface {
 	data
