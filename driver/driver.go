@@ -131,7 +131,8 @@ func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, 
 	if config.StaticSpecs != nil {
 		d.functions.specs = append(d.functions.specs, config.StaticSpecs)
 	}
-	d.dividing = dividing.New(config.Dividing())
+	d.config.Caches = config.Dividing()
+	d.dividing = dividing.New(d.config.Caches)
 	d.tuning = tuning.New(config.Tuning, config.Machine, func(text []byte) error { return d.records.replace(tuning.FirstName, text) })
 	d.use(machine)
 	var err error

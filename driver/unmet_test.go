@@ -52,10 +52,10 @@ func TestANodeWithoutResctrl(t *testing.T) {
 		driver := n.openWith(config)
 		driver.RepairCaches()
 		expectUnmet(t, driver, want)
-		config.Caches.Host = mounted
+		driver.config.Caches.Host = mounted
 		driver.RepairCaches()
 		expectUnmet(t, driver, nil)
-		config.Caches.Host = unmounted
+		driver.config.Caches.Host = unmounted
 		driver.RepairCaches()
 		expectUnmet(t, driver, want)
 	}
