@@ -7,6 +7,20 @@
 // the packages below it: what claims hold, as data (ledger), what is published (zones,
 // attached, caches), what changes the host (binding, dividing with resctrl, tuning with
 // cpufreq, interrupts and uncore), and the document nodestate.
+//
+// Its words, and those of kubeletplugin:
+//
+//	orphan      a grant that no claim needs any more and that cannot be released yet
+//	waiting     the outcome of an orphan in a Report
+//	abandoned   an orphan of which the kubelet was told that it is unprepared; see Abandon
+//	leftover    a grant whose claim is gone, without a call of the kubelet
+//	stray       a share whose device is not published as it was when it was allocated
+//	withheld    what is not published, or with a taint, because of strays and orphans
+//	blocked     CPUs that a partition holds and no grant has
+//	downgraded  CPUs without their partition while several pods use them
+//	group       of resctrl, which the kernel calls CLOSID; a class is a DeviceClass
+//	pool        of ResourceSlices: all of a node; of ways: a part of a cache, with a rule
+//	shared pool CPUs that no claim holds
 package driver
 
 import (
