@@ -53,7 +53,7 @@ func devices(machine *numa.Machine, config Config, caches *dividing.Caches, stra
 	held := []zones.Held{{CPUs: blocked}}
 	var gone []resourceapi.Device
 	for i := range strays {
-		withheld, devices := strays[i].Kind.Withheld(strays[i].Device)
+		withheld, devices := strays[i].Withheld()
 		held, gone = append(held, withheld...), append(gone, devices...)
 	}
 	pci := attached.Devices(*machine, config.Attached)
@@ -68,7 +68,7 @@ func strays(machine *numa.Machine, config Config, grants []ledger.Grant) (strays
 	published := zones.Of(machine, config.ZoneBy)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
-			if share.Kind.Stray(share.Device, machine, published) {
+			if share.Stray(machine, published) {
 				strays = append(strays, share)
 			}
 		}

@@ -120,7 +120,7 @@ func (p *planner) free() cpuset.Set {
 // honours reports whether the machine still has everything that was granted.
 func (p *planner) honours(grant ledger.Grant) bool {
 	for _, share := range grant.Shares {
-		if !share.Kind.Honoured(p.machine, p.config.Reserved) {
+		if !share.Honoured(p.machine, p.config.Reserved) {
 			return false
 		}
 	}
@@ -168,7 +168,7 @@ func (p *planner) prepared(grant ledger.Grant, wishes []wish) []PreparedDevice {
 		device := PreparedDevice{Request: wish.request, Pool: p.config.NodeName, Device: wish.device, ShareID: wish.shareID}
 		if !wish.admin {
 			device.Share, shares = &shares[0], shares[1:]
-			device.CDIDeviceIDs = device.Share.Kind.CDIDevices(cdi.DeviceID(string(grant.UID), wish.request, wish.device))
+			device.CDIDeviceIDs = device.Share.CDIDevices(cdi.DeviceID(string(grant.UID), wish.request, wish.device))
 			device.Attributes = p.attributes(*device.Share)
 			p.dividing.NameGroup(device.Attributes, grant, *device.Share)
 		}

@@ -35,6 +35,7 @@ type CacheShare struct {
 
 var _ Kind = (*CacheShare)(nil)
 
+// Equal compares every field.
 func (c *CacheShare) Equal(other Kind) bool {
 	o, same := other.(*CacheShare)
 	return same && *c == *o
@@ -98,7 +99,7 @@ func (c *CacheShare) text() string {
 	return fmt.Sprintf("class %s of cache %d is", c.GroupName(), c.L3)
 }
 
-func (c *CacheShare) Honoured(machine *numa.Machine, _ cpuset.Set) bool {
+func (c *CacheShare) honoured(machine *numa.Machine, _ cpuset.Set) bool {
 	for i := range machine.L3s {
 		if machine.L3s[i].ID == c.L3 {
 			return true
@@ -110,10 +111,10 @@ func (c *CacheShare) Honoured(machine *numa.Machine, _ cpuset.Set) bool {
 // fault is empty: what the kernel makes of the ways is known only where resctrl is read.
 func (c *CacheShare) fault(*numa.Machine) string { return "" }
 
-// Stray is false: a pool that has become smaller has the same device.
-func (c *CacheShare) Stray(string, *numa.Machine, []zones.Zone) bool { return false }
+// stray is false: a pool that has become smaller has the same device.
+func (c *CacheShare) stray(string, *numa.Machine, []zones.Zone) bool { return false }
 
-func (c *CacheShare) Withheld(string) (held []zones.Held, d []resourceapi.Device) { return nil, nil }
+func (c *CacheShare) withheld(string) (held []zones.Held, d []resourceapi.Device) { return nil, nil }
 
 func (c *CacheShare) record(share *recordedShare) { share.Cache = c }
 
@@ -125,7 +126,7 @@ func (c *CacheShare) spec(bool) cdi.ShareKind { return &cdi.Cache{L3: c.L3} }
 
 func (c *CacheShare) interfaces() []string { return nil }
 
-func (c *CacheShare) CDIDevices(own string) []string { return []string{own} }
+func (c *CacheShare) cdiDevices(own string) []string { return []string{own} }
 
 func (c *CacheShare) attributes() map[string]resourceapi.DeviceAttribute {
 	attributes := make(map[string]resourceapi.DeviceAttribute, 12) // has room for the published ones
@@ -159,4 +160,5 @@ type CountedBytes struct {
 	Local uint64 `json:"local,omitempty"` // from and to the near memory
 }
 
+// Most returns the largest number of ways that the claim gets.
 func (c *CacheShare) Most() int { return max(c.Ways, c.MaxWays) }

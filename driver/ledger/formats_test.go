@@ -33,7 +33,7 @@ func formats(t *testing.T, grant Grant) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&text, "%s %s %s\n", share.Request, share.Kind.CDIDevices("own"), attributes)
+		fmt.Fprintf(&text, "%s %s %s\n", share.Request, share.Kind.cdiDevices("own"), attributes)
 	}
 	return text.String()
 }

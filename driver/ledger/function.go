@@ -40,6 +40,7 @@ type FunctionShare struct {
 
 var _ Kind = (*FunctionShare)(nil)
 
+// Equal compares every field.
 func (f *FunctionShare) Equal(other Kind) bool {
 	o, same := other.(*FunctionShare)
 	return same && f.Address == o.Address && f.Kind == o.Kind && f.PhysFn == o.PhysFn && f.CDIDevice == o.CDIDevice &&
@@ -102,9 +103,9 @@ func (f *FunctionShare) conflict(other Kind) string {
 	return ""
 }
 
-func (f *FunctionShare) Honoured(machine *numa.Machine, _ cpuset.Set) bool { return !f.gone(machine) }
+func (f *FunctionShare) honoured(machine *numa.Machine, _ cpuset.Set) bool { return !f.gone(machine) }
 
-func (f *FunctionShare) Stray(_ string, machine *numa.Machine, _ []zones.Zone) bool {
+func (f *FunctionShare) stray(_ string, machine *numa.Machine, _ []zones.Zone) bool {
 	return f.gone(machine)
 }
 
@@ -128,9 +129,9 @@ func (f *FunctionShare) fault(machine *numa.Machine) (why string) {
 	return why
 }
 
-// Withheld returns the device of a function that is gone. It is published until the
+// withheld returns the device of a function that is gone. It is published until the
 // claim ends, so that users who look at the pool see what became of it.
-func (f *FunctionShare) Withheld(device string) ([]zones.Held, []resourceapi.Device) {
+func (f *FunctionShare) withheld(device string) ([]zones.Held, []resourceapi.Device) {
 	return nil, []resourceapi.Device{{
 		Name: device, Attributes: f.known(), Taints: []resourceapi.DeviceTaint{deviceclasses.FaultTaint(deviceclasses.FaultGone)},
 	}}
@@ -146,7 +147,7 @@ func (f *FunctionShare) spec(bool) cdi.ShareKind {
 	return &cdi.Function{PCI: f.Address, Nodes: f.Nodes, Interfaces: f.Interfaces, Lost: f.Lost}
 }
 
-func (f *FunctionShare) CDIDevices(own string) []string {
+func (f *FunctionShare) cdiDevices(own string) []string {
 	if f.CDIDevice == "" {
 		return []string{own}
 	}

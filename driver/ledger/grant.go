@@ -33,6 +33,7 @@ type Grant struct {
 // ByAge puts the older grant first.
 func ByAge(a, b Grant) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.UID, b.UID)) }
 
+// Equal compares every field.
 func (g Grant) Equal(other Grant) bool {
 	return g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name &&
 		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.Equal) &&
@@ -98,6 +99,7 @@ func (g *Grant) words() (words int) {
 	return words
 }
 
+// CPUs are those of all shares.
 func (g Grant) CPUs() cpuset.Set {
 	var all cpuset.Set
 	for _, share := range g.Shares {
@@ -121,6 +123,7 @@ func (g Grant) Conflict(older Grant) string {
 	return ""
 }
 
+// FullName is namespace/name of the claim.
 func (g Grant) FullName() string { return g.Namespace + "/" + g.Name }
 
 // String is the grant as logs and errors show it.

@@ -54,6 +54,7 @@ func NewListed(grant Grant) *Listed {
 // With returns a list that has this grant instead of the claim's previous one, if any.
 func (l List) With(grant Grant) List { return l.WithListed(NewListed(grant)) }
 
+// WithListed is With for a grant that is prepared for a list.
 func (l List) WithListed(grant *Listed) List {
 	i, found := l.search(grant.UID)
 	next := make(List, 0, len(l)+1)

@@ -21,6 +21,7 @@ type Performance struct {
 	Staying []interrupts.Refusal `json:"staying,omitempty"` // interrupts that the kernel does not move
 }
 
+// Equal compares every field. p may be nil.
 func (p *Performance) Equal(other *Performance) bool {
 	if p == nil || other == nil {
 		return p == other

@@ -57,16 +57,16 @@ type claimed interface {
 	// conflict says what both this share and another have; "" for nothing. It does not
 	// compare CPUs.
 	conflict(other Kind) string
-	// Honoured reports whether the machine still has what the share holds.
-	Honoured(machine *numa.Machine, reserved cpuset.Set) bool
+	// honoured reports whether the machine still has what the share holds.
+	honoured(machine *numa.Machine, reserved cpuset.Set) bool
 	// fault says what is wrong on the machine with what the share holds; "" for nothing.
 	fault(machine *numa.Machine) string
-	// Stray reports whether the scheduler does not count the share in the device that
+	// stray reports whether the scheduler does not count the share in the device that
 	// is published under the share's device name.
-	Stray(device string, machine *numa.Machine, published []zones.Zone) bool
-	// Withheld returns what a stray share takes from zones, and the devices that are
+	stray(device string, machine *numa.Machine, published []zones.Zone) bool
+	// withheld returns what a stray share takes from zones, and the devices that are
 	// published only for it.
-	Withheld(device string) ([]zones.Held, []resourceapi.Device)
+	withheld(device string) ([]zones.Held, []resourceapi.Device)
 }
 
 // face is what containers and readers of the claim's status see.
@@ -76,7 +76,7 @@ type face interface {
 	spec(partitions bool) cdi.ShareKind
 	// cdiDevices returns the names of the CDI devices that a container needs for the
 	// share. The first is own.
-	CDIDevices(own string) []string
+	cdiDevices(own string) []string
 	// attributes returns what a container may read about the share, besides the
 	// published attributes of the device.
 	attributes() map[string]resourceapi.DeviceAttribute
@@ -138,6 +138,26 @@ func (s Share) WithScope(scope string) Share {
 // Pinned reports whether the hook pins the share's containers. It does not pin them for
 // a PCI function, nor if the share gives them neither CPUs of their own nor NUMA nodes.
 func (s Share) Pinned() bool { return s.Zone() != nil && s.Zone().pinned() }
+
+// Honoured reports whether the machine still has what the share holds, outside of the reserved
+// CPUs.
+func (s Share) Honoured(machine *numa.Machine, reserved cpuset.Set) bool {
+	return s.Kind.honoured(machine, reserved)
+}
+
+// Stray reports whether the scheduler does not count the share in the device that is published
+// under its device name. Published are the zones.
+func (s Share) Stray(machine *numa.Machine, published []zones.Zone) bool {
+	return s.Kind.stray(s.Device, machine, published)
+}
+
+// Withheld returns what a stray share takes from zones, and the devices that are published only
+// for it.
+func (s Share) Withheld() ([]zones.Held, []resourceapi.Device) { return s.Kind.withheld(s.Device) }
+
+// CDIDevices returns the names of the CDI devices that a container needs for the share. The
+// first is own.
+func (s Share) CDIDevices(own string) []string { return s.Kind.cdiDevices(own) }
 
 // Fault says what is wrong on the machine with what the share holds; "" if no fault is
 // known.

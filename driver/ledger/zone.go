@@ -53,6 +53,7 @@ const (
 // RunCPUs returns the CPUs on which the share's containers run.
 func (z *ZoneShare) RunCPUs() cpuset.Set { return z.CPUs.Difference(z.IdleCPUs) }
 
+// Mems is the NUMA nodes that the share is a part of.
 func (z *ZoneShare) Mems() cpuset.Set { return cpuset.New(z.NUMANodes...) }
 
 // Binds is empty if the scheduler counted no memory of the share: other containers could
@@ -66,6 +67,7 @@ func (z *ZoneShare) Binds() cpuset.Set {
 	return z.Mems()
 }
 
+// KernelExclusive is as [Share.KernelExclusive].
 func (z *ZoneShare) KernelExclusive() bool {
 	return z.Partition != deviceclasses.PartitionNone && z.Scope != ScopeShared && !z.Mixed && !z.CPUs.IsEmpty()
 }
@@ -74,6 +76,7 @@ func (z *ZoneShare) pinned() bool {
 	return !z.Binds().IsEmpty() || !z.CPUs.IsEmpty() && !z.Mixed
 }
 
+// Equal compares every field.
 func (z *ZoneShare) Equal(other Kind) bool {
 	o, same := other.(*ZoneShare)
 	return same && slices.Equal(z.NUMANodes, o.NUMANodes) && z.CPUs == o.CPUs && z.Why == o.Why && z.IdleCPUs == o.IdleCPUs &&
@@ -120,7 +123,7 @@ func (z *ZoneShare) hold(*held) (twice string) { return "" }
 
 func (z *ZoneShare) conflict(Kind) string { return "" }
 
-func (z *ZoneShare) Honoured(machine *numa.Machine, reserved cpuset.Set) bool {
+func (z *ZoneShare) honoured(machine *numa.Machine, reserved cpuset.Set) bool {
 	var cpus cpuset.Set
 	for id := range z.Mems().All() {
 		zone, ok := machine.Zone(id)
@@ -137,12 +140,12 @@ func (z *ZoneShare) Honoured(machine *numa.Machine, reserved cpuset.Set) bool {
 
 func (z *ZoneShare) fault(*numa.Machine) string { return "" }
 
-func (z *ZoneShare) Stray(device string, _ *numa.Machine, published []zones.Zone) bool {
+func (z *ZoneShare) stray(device string, _ *numa.Machine, published []zones.Zone) bool {
 	zone := zones.Named(published, device)
 	return zone == nil || !z.CPUs.IsSubsetOf(zone.CPUs)
 }
 
-func (z *ZoneShare) Withheld(device string) ([]zones.Held, []resourceapi.Device) {
+func (z *ZoneShare) withheld(device string) ([]zones.Held, []resourceapi.Device) {
 	return []zones.Held{{Device: device, CPUs: z.CPUs, Mems: z.Mems(), MemoryBytes: z.MemoryBytes, HugepageBytes: z.HugepageBytes}}, nil
 }
 
@@ -229,7 +232,7 @@ func (z *ZoneShare) spec(partitions bool) cdi.ShareKind {
 	return spec
 }
 
-func (z *ZoneShare) CDIDevices(own string) []string { return []string{own} }
+func (z *ZoneShare) cdiDevices(own string) []string { return []string{own} }
 
 func (z *ZoneShare) status() any {
 	status := deviceclasses.ZoneStatus{CPUs: z.CPUs, Mems: z.Binds(), IdleCPUs: z.IdleCPUs, Mixed: z.Mixed, Why: z.Why, Performance: z.Performance.status()}

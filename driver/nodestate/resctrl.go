@@ -1,14 +1,13 @@
 package nodestate
 
 import (
-	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
-
 	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"

@@ -66,7 +66,7 @@ func (t *State) Use(machine *numa.Machine, grantable cpuset.Set) {
 	t.machine, t.grantable = machine, grantable
 }
 
-// load reads what the node had first in this boot. Claims are on record, with these grants.
+// Load reads what the node had first in this boot. Claims are on record, with these grants.
 func (t *State) Load(state *os.Root, bootID string, onRecord ledger.Record, grants []ledger.Grant) {
 	if t.first, t.unknown = loadFirst(state, bootID, onRecord); t.unknown != nil {
 		t.unknown = message.Joined(errors.Join(t.unknown, t.assumeFirst(grants)))

@@ -1,8 +1,6 @@
 package scheduler
 
 import (
-	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
-
 	"fmt"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
