@@ -53,7 +53,7 @@ func TestKrewManifest(t *testing.T) {
 			t.Errorf("platform is %+v, want the archive %s", platform, want)
 		}
 	}
-	if makefile := testfiles.Read(t, "../../Makefile"); !strings.Contains(makefile, "kubectl-numa_$(VERSION)_linux_$$arch.tar.gz") || !strings.Contains(makefile, "KREW_ARCHS ?= amd64 arm64\n") {
+	if makefile := testfiles.Read(t, "../../Makefile"); !strings.Contains(makefile, "kubectl-numa_$(VERSION)_linux_$(3).tar.gz") || !strings.Contains(makefile, "KREW_ARCHS ?= amd64 arm64\n") {
 		t.Error("the Makefile does not write these archives")
 	}
 }

@@ -59,7 +59,7 @@ func TestNextCommandsNameWhatThereIs(t *testing.T) {
 		t.Errorf("the demo has no pod %s (%v)", pod[1], err)
 	}
 	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil || !strings.Contains(string(makefile), "\ncluster-down: ") {
+	if err != nil || !strings.Contains(string(makefile), "\ncluster-down:\n") {
 		t.Errorf("the Makefile has no target cluster-down (%v)", err)
 	}
 }
