@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -127,44 +128,22 @@ func manifests(what string, list ...manifest.Object) document {
 	return d
 }
 
-func (c cli) generateClassCommand() *cobra.Command {
+func generateClassCommand(c cli, command *cobra.Command) runner {
 	m := newManifestFlags()
 	var locked []string
-	command := &cobra.Command{
-		Use:   "class NAME",
-		Short: "Print a DeviceClass of NUMA nodes",
-		Long: `Print a DeviceClass of NUMA nodes.
-
-Claims for the class get NUMA nodes that pass the filters. The class says how
-their CPUs and memory are used, and how fast and undisturbed the CPUs are. A
-claim can override all of this but the filters, unless --locked names the
-field.`,
-		Example: c.examples(`
-# NUMA nodes whose kernel keeps other tasks off the CPUs, without load balancing
-generate class quiet --exclusivity kernel --partition isolated --locked partition,mixed
-# one thread per core, and as few level-3 caches as possible
-generate class latency --cores one-thread-per-core --l3 prefer
-# CPUs at base frequency that wake up at once and handle no interrupts
-generate class steady --min-frequency base --max-frequency base --idle-latency 0 --interrupts away --locked idleLatency
-# memory on CXL devices
-generate class cxl --memory-tier 22 --memory-policy bind`),
-		Args: oneArgument("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			config, performance := m.zoneConfig(), m.performanceConfig(command)
-			if err := manifest.Lock(&config, &performance, locked); err != nil {
-				return err
-			}
-			object, err := manifest.Class(args[0], m.filter(command), config, performance)
-			if err != nil {
-				return err
-			}
-			return m.output.print(c.stdout, manifests("manifest", object))
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
 	m.addTo(command)
 	command.Flags().StringSliceVar(&locked, "locked", nil, "`fields` that claims must not change: "+strings.Join(slices.Concat(deviceclasses.ZoneFields(), deviceclasses.PerformanceFields()), ", "))
-	return command
+	return func(_ context.Context, args []string) error {
+		config, performance := m.zoneConfig(), m.performanceConfig(command)
+		if err := manifest.Lock(&config, &performance, locked); err != nil {
+			return err
+		}
+		object, err := manifest.Class(args[0], m.filter(command), config, performance)
+		if err != nil {
+			return err
+		}
+		return m.output.print(c.stdout, manifests("manifest", object))
+	}
 }
 
 // wishFlags are the flags of claims and claim templates.
@@ -182,41 +161,11 @@ type wishFlags struct {
 	same      *choice
 }
 
-func (c cli) generateClaimCommand(use string) *cobra.Command {
+// generateWishCommand is for claims and claim templates.
+func generateWishCommand(c cli, command *cobra.Command) runner {
 	w := wishFlags{manifestFlags: newManifestFlags(), same: newOption(manifest.SameNode, manifest.SameSocket)}
-	kind := map[string]string{"claim": "ResourceClaim", "template": "ResourceClaimTemplate"}[use]
-	command := &cobra.Command{
-		Use:   use + " NAME",
-		Short: "Print a " + kind + " for CPUs, memory and hugepages of NUMA nodes",
-		Long: "Print a " + kind + ` for CPUs, memory and hugepages of NUMA nodes.
-
-A share is what one NUMA node gives. With --first-available, the scheduler
-takes the first alternative that fits: if no NUMA node has enough left, several
-NUMA nodes give equal parts (--parts). With devices, the alternatives say how
-near each device is: on the NUMA node of the share, on its socket, or anywhere.`,
-		Example: strings.ReplaceAll(c.examples(`
-# 8 CPUs and their memory from one NUMA node
-generate USE NAME --cpus 8 --memory 16Gi
-# the same; else 4 and 4 CPUs of one socket, else of any two NUMA nodes
-generate USE NAME --cpus 8 --memory 16Gi --first-available one-node,one-socket,any
-# two shares on different NUMA nodes of one socket
-generate USE NAME --cpus 4 --memory 8Gi --hugepages 1Gi=2Gi --shares 2 --apart --same socket
-# CPUs on the same NUMA node as a device of another driver
-generate USE NAME --cpus 4 --memory 8Gi --device gpu.example.com --same node
-# CPUs as near to a GPU as there are: on its NUMA node, else on its socket, else anywhere
-generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa --first-available one-node,one-socket,any
-# CPUs with ways of their level-3 cache to themselves, and less memory bandwidth
-generate USE NAME --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%
-# fast CPUs that handle no interrupts
-generate USE NAME --cpus 4 --memory 8Gi --governor performance --min-frequency max --interrupts away
-# two GPUs and CPUs of one socket
-generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa=2 --same socket`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
-		Args:              oneArgument("NAME"),
-		RunE:              func(command *cobra.Command, args []string) error { return w.run(c, command, kind, args[0]) },
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
 	w.addTo(command)
-	return command
+	return func(_ context.Context, args []string) error { return w.run(c, command, args[0]) }
 }
 
 func (w *wishFlags) addTo(command *cobra.Command) {
@@ -242,14 +191,14 @@ func (w *wishFlags) addTo(command *cobra.Command) {
 	w.manifestFlags.addTo(command)
 }
 
-func (w *wishFlags) run(c cli, command *cobra.Command, kind, name string) error {
+func (w *wishFlags) run(c cli, command *cobra.Command, name string) error {
 	w.name.Name = name
 	wish, err := w.read(command)
 	if err != nil {
 		return err
 	}
 	var object manifest.Object
-	if kind == "ResourceClaim" {
+	if command.Name() == "claim" {
 		object, err = manifest.Claim(w.name, wish)
 	} else {
 		object, err = manifest.Template(w.name, wish)
