@@ -171,10 +171,7 @@ func devicesTable(s style, cluster holdings.Cluster) string {
 		for i := range devices {
 			device := &devices[i]
 			var free []string
-			for _, r := range device.Resources {
-				if device.IsLimit(r.Name) {
-					continue
-				}
+			for _, r := range device.Shown() {
 				free = append(free, fmt.Sprintf("%s %s of %s", r.Name, amountText(r.Free), amountText(r.Total)))
 			}
 			name := deviceName{device.Driver, device.Pool, device.Name}.String()
@@ -182,10 +179,13 @@ func devicesTable(s style, cluster holdings.Cluster) string {
 		}
 	}
 	for _, node := range cluster.Nodes {
-		for _, zone := range node.NUMANodes {
-			add(node.Name, strconv.FormatInt(zone.ID, 10), zone.Devices)
+		for _, place := range node.View().Places {
+			zone := "-"
+			if place.NUMANode != nil {
+				zone = strconv.FormatInt(*place.NUMANode, 10)
+			}
+			add(node.Name, zone, place.Devices)
 		}
-		add(node.Name, "-", node.Devices)
 	}
 	add("-", "-", cluster.Elsewhere)
 	return s.table(rows, 0)
