@@ -51,3 +51,23 @@ func checkUnchanged(class string, locked []string, ofClass, ofClaim []setting) e
 	}
 	return nil
 }
+
+// LockableFields returns the names of the fields that Lock can lock.
+func LockableFields() []string {
+	return slices.Concat(namesOf(ZoneConfig{}.settings()), namesOf(PerformanceSettings{}.settings()))
+}
+
+// Lock locks fields of the ZoneConfig and the PerformanceConfig.
+func (c *RequestConfig) Lock(names []string) error {
+	for _, name := range names {
+		switch {
+		case slices.Contains(namesOf(c.Zone.settings()), name):
+			c.Zone.Locked = append(c.Zone.Locked, name)
+		case slices.Contains(namesOf(c.Performance.settings()), name):
+			c.Performance.Locked = append(c.Performance.Locked, name)
+		default:
+			return fmt.Errorf("locked %q, allowed are %s", name, strings.Join(LockableFields(), ", "))
+		}
+	}
+	return nil
+}

@@ -142,10 +142,7 @@ func (s PerformanceSettings) Validate() error {
 	if len(s.Governor) > maxGovernor || strings.Trim(s.Governor, "abcdefghijklmnopqrstuvwxyz0123456789_-") != "" {
 		return fmt.Errorf("governor: %q, want the name of a governor such as performance, powersave or schedutil", s.Governor)
 	}
-	if err := checkChoices(
-		choice{"energyPreference", s.EnergyPreference, []string{EnergyPerformance, EnergyBalancePerformance, EnergyBalancePower, EnergyPower}},
-		choice{"interrupts", s.Interrupts, []string{InterruptsAway, InterruptsOwn}},
-	); err != nil {
+	if err := checkChoices(s.choices()...); err != nil {
 		return err
 	}
 	if s.Governor == GovernorPerformance && s.EnergyPreference != "" && s.EnergyPreference != EnergyPerformance {
@@ -158,6 +155,14 @@ func (s PerformanceSettings) Validate() error {
 		return checkRange("idleLatency", *s.IdleLatency, 0, MaxIdleLatency)
 	}
 	return nil
+}
+
+// choices returns the fields that have one of some values.
+func (s PerformanceSettings) choices() []choice {
+	return []choice{
+		{"energyPreference", s.EnergyPreference, []string{EnergyPerformance, EnergyBalancePerformance, EnergyBalancePower, EnergyPower}},
+		{"interrupts", s.Interrupts, []string{InterruptsAway, InterruptsOwn}},
+	}
 }
 
 // settings returns the fields that a class can lock.
@@ -176,9 +181,6 @@ func (s PerformanceSettings) settings() []setting {
 		{"interrupts", s.Interrupts},
 	}
 }
-
-// PerformanceFields returns the names of the fields of PerformanceConfig that a class can lock.
-func PerformanceFields() []string { return namesOf(PerformanceSettings{}.settings()) }
 
 // First returns the name of the first field that is set; "" if none is.
 func (s PerformanceSettings) First() string {

@@ -103,20 +103,19 @@ func (c ZoneConfig) DecodeOver(raw []byte) (ZoneConfig, error) {
 
 // Validate checks the values of the fields. A field may be empty.
 func (c ZoneConfig) Validate() error {
-	if err := checkChoices(
-		choice{"cores", c.Cores, []string{CoresWhole, CoresThread, CoresOneThreadPerCore}},
-		choice{"l3", c.L3, []string{L3Prefer, L3Require, L3Any}},
-		choice{"placement", c.Placement, []string{PlacementPack, PlacementSpread, PlacementDistribute}},
-		choice{"partition", c.Partition, []string{PartitionRoot, PartitionIsolated, PartitionNone}},
-		choice{"memoryPolicy", c.MemoryPolicy, []string{MemoryBind, MemoryPreferred, MemoryInterleave, MemoryWeightedInterleave}},
-	); err != nil {
-		return err
-	}
-	return checkLocked(c.Locked, c.settings())
+	return cmp.Or(checkChoices(c.choices()...), checkLocked(c.Locked, c.settings()))
 }
 
-// ZoneFields returns the names of the fields of ZoneConfig that a class can lock.
-func ZoneFields() []string { return namesOf(ZoneConfig{}.settings()) }
+// choices returns the fields that have one of some values.
+func (c ZoneConfig) choices() []choice {
+	return []choice{
+		{"cores", c.Cores, []string{CoresWhole, CoresThread, CoresOneThreadPerCore}},
+		{"l3", c.L3, []string{L3Prefer, L3Require, L3Any}},
+		{"placement", c.Placement, []string{PlacementPack, PlacementSpread, PlacementDistribute}},
+		{"partition", c.Partition, []string{PartitionRoot, PartitionIsolated, PartitionNone}},
+		{"memoryPolicy", c.MemoryPolicy, []string{MemoryBind, MemoryPreferred, MemoryInterleave, MemoryWeightedInterleave}},
+	}
+}
 
 // settings returns the fields that a class can lock.
 func (c ZoneConfig) settings() []setting {

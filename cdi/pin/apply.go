@@ -76,6 +76,7 @@ func (h Host) give(target string, want Pinning, live []record) error {
 	if len(p.Writes) == 0 {
 		return err
 	}
+	h.note(p)
 	for _, w := range p.Writes {
 		err := h.write(w)
 		if errors.Is(err, syscall.ENOSPC) {
@@ -175,6 +176,7 @@ func (h Host) bury(r record) error {
 
 // apply makes the writes in order and stops at the first that the kernel refuses.
 func (h Host) apply(p Plan) error {
+	h.note(p)
 	for _, w := range p.Writes {
 		err := h.write(w)
 		if err == nil || h.mustKeep(w, err) {
@@ -187,6 +189,13 @@ func (h Host) apply(p Plan) error {
 		return err
 	}
 	return nil
+}
+
+// note keeps what is planned, for an error.
+func (h Host) note(p Plan) {
+	if h.planned != nil {
+		h.planned.Writes = append(h.planned.Writes, p.Writes...)
+	}
 }
 
 // verify reads back what the kernel granted. A write that succeeds is not enough: the

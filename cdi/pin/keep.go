@@ -194,7 +194,7 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 	if err != nil {
 		return v, err
 	}
-	if v.live, v.dead, err = k.Host.split(list); err != nil {
+	if v.live, v.dead, err = split(k.Host.Cgroups.FS(), k.Host.Boot, list); err != nil {
 		return v, err
 	}
 	events.follow(append([]string{k.Host.Records.Name()}, k.AlsoOn...), recordedFiles(k.Host.Cgroups.Name(), v.live))

@@ -110,7 +110,8 @@ func (p Pinning) String() string {
 // [Keeper] restores it when the other user is gone. On error the container's process must
 // not start: Pin undoes its record and its partition, and other containers keep what they
 // have. Calling Pin again is safe and writes nothing. The error does not name the
-// container: the caller adds the container and the claim.
+// container: the caller adds the container and the claim. It is a [RefusedError] if Pin
+// has written something.
 func Pin(h Host, container string, scope Scope, claim Claim) error {
 	if err := checkController(h.Cgroups.FS(), container); err != nil {
 		return err
@@ -122,19 +123,31 @@ func Pin(h Host, container string, scope Scope, claim Claim) error {
 	if err != nil {
 		return err
 	}
-	admitted, err := admit(live, h.Boot, container, scope, claim)
+	admitted, work, err := admitAndDecide(live, h.Boot, container, scope, claim)
 	if err != nil {
 		return err
 	}
-	work := touched(decide(replaced(live, admitted)), admitted)
+	planned := Plan{Target: container, Want: claim.Pinning}
+	h.planned = &planned
 	err = h.carryOut(live, admitted, work)
 	if err == nil {
 		return nil
 	}
+	h.planned = nil
+	err = &RefusedError{err, planned}
 	if undo := h.undo(live, work, admitted); undo != nil {
 		return fmt.Errorf("%w; roll back the pin: %w", err, undo)
 	}
 	return err
+}
+
+// admitAndDecide returns the records that a hook has to write, and what their cgroups, and
+// those that share a claim with them, should have.
+func admitAndDecide(live []record, boot, container string, scope Scope, claim Claim) (admitted []record, work []decision, err error) {
+	if admitted, err = admit(live, boot, container, scope, claim); err != nil {
+		return nil, nil, err
+	}
+	return admitted, touched(decide(replaced(live, admitted)), admitted), nil
 }
 
 // settle loads the records and releases what dead records left. What cannot be released is
@@ -147,7 +160,7 @@ func (h Host) settle(needed func(dead record) bool) (live []record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	live, dead, err := h.split(list)
+	live, dead, err := split(h.Cgroups.FS(), h.Boot, list)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,15 @@ type Plan struct {
 // Write is one value for one kernel file below the cgroup mount.
 type Write struct{ File, Value string }
 
+// String has one line for each write: file <- value.
+func (p Plan) String() string {
+	var b strings.Builder
+	for _, w := range p.Writes {
+		fmt.Fprintf(&b, "%s <- %s\n", w.File, w.Value)
+	}
+	return b.String()
+}
+
 func (p *Plan) write(dir, file, value string) {
 	p.Writes = append(p.Writes, Write{path.Join(dir, file), value})
 }

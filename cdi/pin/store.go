@@ -25,6 +25,8 @@ type Host struct {
 	// and as not isolated at boot.
 	System fs.FS
 
+	// planned, if it is not nil, gets all writes that are planned.
+	planned *Plan
 	// around is for tests. It wraps every effect, and the verification after them:
 	// a test can die there, or put a fake kernel in place.
 	around func(w Write, effect func() error) error
@@ -133,11 +135,11 @@ func (h Host) step(file, value string, effect func() error) error {
 // split separates live records from dead ones. A record is dead if it is from another
 // boot, or if its cgroup is gone or has no process. A container has a process while its
 // hook runs. A cgroup that has lost all processes belongs to no container any more.
-func (h Host) split(list []record) (live, dead []record, err error) {
+func split(cgroups fs.FS, boot string, list []record) (live, dead []record, err error) {
 	for _, r := range list {
 		populated := false
-		if r.Boot == h.Boot {
-			if populated, err = isPopulated(h.Cgroups.FS(), r.Cgroup); err != nil {
+		if r.Boot == boot {
+			if populated, err = isPopulated(cgroups, r.Cgroup); err != nil {
 				return nil, nil, err
 			}
 		}

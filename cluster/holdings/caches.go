@@ -63,9 +63,9 @@ func (c Cluster) Caches() Caches {
 }
 
 func (n *Node) caches() (list []Cache) {
-	add := func(devices []Device, numaNode *int64) {
-		for i := range devices {
-			device := &devices[i]
+	for _, place := range n.View().Places {
+		for i := range place.Devices {
+			device := &place.Devices[i]
 			if !device.Cache {
 				continue
 			}
@@ -75,14 +75,10 @@ func (n *Node) caches() (list []Cache) {
 				at = len(list)
 				list = append(list, Cache{L3: l3})
 			}
-			list[at].NUMANode = cmp.Or(list[at].NUMANode, numaNode)
+			list[at].NUMANode = cmp.Or(list[at].NUMANode, place.NUMANode)
 			list[at].Pools = append(list[at].Pools, pool)
 		}
 	}
-	for i := range n.NUMANodes {
-		add(n.NUMANodes[i].Devices, &n.NUMANodes[i].ID)
-	}
-	add(n.Devices, nil)
 	for i := range list {
 		slices.SortStableFunc(list[i].Pools, func(a, b CachePool) int { return cmp.Compare(poolOrder(a.Pool), poolOrder(b.Pool)) })
 	}
@@ -94,16 +90,9 @@ func (n *Node) caches() (list []Cache) {
 // published is what the statuses of its claims say.
 func (d *Device) cachePool() (pool CachePool, l3 *int64) {
 	pool = CachePool{Device: d.Name, State: d.State, Reason: d.Reason, Shares: d.Shares, Taints: d.Taints, Of: d}
-	for i := range d.Resources {
-		switch r := &d.Resources[i]; r.Name {
-		case string(deviceclasses.CapacityWays):
-			pool.Ways = r
-		case string(deviceclasses.CapacityClasses):
-			pool.Classes = r
-		case string(deviceclasses.CapacityMembers):
-			pool.Members = r
-		}
-	}
+	pool.Ways = d.Resource(string(deviceclasses.CapacityWays))
+	pool.Classes = d.Resource(string(deviceclasses.CapacityClasses))
+	pool.Members = d.Resource(string(deviceclasses.CapacityMembers))
 	pool.Pool, _ = d.Attribute(deviceclasses.AttributePool)
 	if text, has := d.Attribute(deviceclasses.AttributeL3); has {
 		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -118,9 +107,9 @@ func (d *Device) cachePool() (pool CachePool, l3 *int64) {
 	return pool, l3
 }
 
-// IsLimit reports whether a capacity of the device limits each claim by itself, so that
+// isLimit reports whether a capacity of the device limits each claim by itself, so that
 // its sum means nothing. The bandwidth of a cache does.
-func (d *Device) IsLimit(resource string) bool {
+func (d *Device) isLimit(resource string) bool {
 	return d.Cache && slices.Contains([]string{string(deviceclasses.CapacityBandwidthPercent), string(deviceclasses.CapacityBandwidthMBps)}, resource)
 }
 

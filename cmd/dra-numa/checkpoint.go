@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,32 +13,23 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 )
 
-const checkpointUsage = `Usage: dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]
-
-verify prints one line about the checkpoint. If the checkpoint is damaged, or
-written by another build, it says what is wrong and exits with status 1. dump
-prints the content of the checkpoint as JSON. Neither changes anything. A FILE
-with the name first.json is what the node had before claims changed it.
-
-`
-
 // runCheckpoint verifies or prints a checkpoint: that of the daemon on this node, or a
 // copy.
-func runCheckpoint(args []string, stdout io.Writer) error {
-	var kubeletRoot string
-	flags := flag.NewFlagSet("dra-numa checkpoint", flag.ContinueOnError)
-	hostFlag(flags, "kubelet-root", &kubeletRoot)
-	var verb string
-	if len(args) > 0 && (args[0] == "verify" || args[0] == "dump") {
-		verb, args = args[0], args[1:]
+func runCheckpoint(ctx context.Context, c cli.Call) error {
+	command := func(verb string) cli.Command {
+		return cli.Command{Name: verb, Args: "[--kubelet-root DIR | FILE]", About: checkpointAbout, Run: func(_ context.Context, c cli.Call) error { return showCheckpoint(verb, c) }}
 	}
-	if err := cli.Parse(flags, args, checkpointUsage, stdout); err != nil {
+	return cli.Program{Name: c.Name, Commands: []cli.Command{command("verify"), command("dump")}}.Run(ctx, c.Args, c.Stdout)
+}
+
+func showCheckpoint(verb string, c cli.Call) error {
+	var kubeletRoot string
+	flags, stdout := c.Flags(), c.Stdout
+	hostFlag(flags, "kubelet-root", &kubeletRoot)
+	if err := c.Parse(flags); err != nil {
 		return err
 	}
-	switch {
-	case verb == "":
-		return cli.Usagef("checkpoint %q: want verify or dump", flags.Arg(0))
-	case flags.NArg() > 1 || flags.NArg() == 1 && flags.NFlag() > 0:
+	if flags.NArg() > 1 || flags.NArg() == 1 && flags.NFlag() > 0 {
 		return cli.Usagef("checkpoint %s: want --kubelet-root or one file", verb)
 	}
 	path := filepath.Join((&options{kubeletRoot: kubeletRoot}).pluginDir(), ledger.CheckpointName)

@@ -82,8 +82,8 @@ func TestFirstValuesCanBeVerifiedAndDumped(t *testing.T) {
 
 func TestCheckpointUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                                `checkpoint "": want verify or dump`,
-		"mend":                            `checkpoint "mend": want verify or dump`,
+		"":                                `unknown command "", allowed are verify, dump`,
+		"mend":                            `unknown command "mend", allowed are verify, dump`,
 		"verify a b":                      "want --kubelet-root or one file",
 		"verify --kubelet-root=/x FILE":   "want --kubelet-root or one file",
 		"dump --no-such-flag":             "no-such-flag",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -28,7 +28,7 @@ func configFile(t *testing.T, text string) string {
 // configured are the options with these flags and what the file says.
 func configured(t *testing.T, flags ...string) (options, error) {
 	t.Helper()
-	o, err := parseFlags(flags, noEnv, &bytes.Buffer{})
+	o, err := parseFlags(cli.Call{Args: flags}, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,6 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 	}
 	for flag, want := range map[string]string{
 		"--config=/no/such": "--config: open /no/such",
-		"--probe":           "--probe: cannot be combined with --config",
 	} {
 		expectUsage(t, "", want, append(valid[:len(valid):len(valid)], "--config="+configFile(t, ""), flag)...)
 	}

@@ -22,14 +22,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/version"
 )
 
-const configUsage = `Usage: dra-numa config [--pid ID | flags of the daemon]
-
-Prints the configuration that a daemon with these flags would have on this node,
-as YAML. It starts nothing and writes no file. If such a daemon would not start
-because of its configuration, the error is that of the daemon.
-
-`
-
 // effectiveConfigKind is the kind of the document.
 const effectiveConfigKind = "EffectiveConfig"
 
@@ -62,14 +54,11 @@ type reservedNode struct {
 }
 
 // runConfig prints the configuration of a daemon.
-func runConfig(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
+func runConfig(ctx context.Context, c cli.Call, env func(string) string) error {
 	o := options{}
-	flags := o.flags("dra-numa config", env)
+	flags := o.flags(c, env)
 	pid := flags.Int("pid", 0, "take the flags of the process with this `id` in this container; a daemon has 1")
-	if err := cli.Parse(flags, args, configUsage, stdout); err != nil {
-		return err
-	}
-	if err := cli.FlagsOnly(flags); err != nil {
+	if err := c.ParseAll(flags); err != nil {
 		return err
 	}
 	if *pid != 0 {
@@ -98,7 +87,7 @@ func runConfig(ctx context.Context, args []string, env func(string) string, stdo
 	if err != nil {
 		return err
 	}
-	_, err = stdout.Write(text)
+	_, err = c.Stdout.Write(text)
 	return err
 }
 
@@ -108,11 +97,9 @@ func optionsOf(proc fs.FS, pid int, env func(string) string) (o options, flags *
 	if err != nil {
 		return options{}, nil, fmt.Errorf("read the flags of process %d: %w", pid, err)
 	}
-	flags = o.flags("dra-numa config", env)
-	if err = cli.Parse(flags, arguments, configUsage, io.Discard); err == nil {
-		err = cli.FlagsOnly(flags)
-	}
-	if err != nil {
+	c := cli.Call{Name: "dra-numa", Args: arguments, Stdout: io.Discard}
+	flags = o.flags(c, env)
+	if err := c.ParseAll(flags); err != nil {
 		return options{}, nil, fmt.Errorf("process %d is no dra-numa daemon: %w", pid, err)
 	}
 	return o, flags, nil

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"flag"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,12 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/verbosity"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
-
-const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa machine [flags]\n       dra-numa mount-resctrl [flags]\n       dra-numa state [flags]\n       dra-numa test-release --namespace NAMESPACE --selector LABELS [flags]\n       dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]\n\n"
 
 // options are the settings of the flags and of the NodeConfig. A feature whose path is
 // empty is off.
@@ -60,27 +58,22 @@ type options struct {
 	kubeconfig          string
 	exclusivityMode     string
 	nriSocket           string
-	probe               bool
 	verbosity           int
 	readOnly            bool // write no file
 }
 
-func parseFlags(args []string, env func(string) string, stdout io.Writer) (options, error) {
+func parseFlags(c cli.Call, env func(string) string) (options, error) {
 	o := options{}
-	flags := o.flags("dra-numa", env)
-	if err := cli.Parse(flags, args, usage, stdout); err != nil {
-		return options{}, err
-	}
-	if err := cli.FlagsOnly(flags); err != nil {
+	if err := c.ParseAll(o.flags(c, env)); err != nil {
 		return options{}, err
 	}
 	return o, o.validate()
 }
 
 // flags returns the flags of the daemon. Parsing them sets the options.
-func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
+func (o *options) flags(c cli.Call, env func(string) string) *flag.FlagSet {
 	o.reservedIn = "--reserved-cpus"
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags := c.Flags()
 	flags.StringVar(&o.nodeName, "node-name", env("NODE_NAME"), "`name` of this Node (default: $NODE_NAME)")
 	flags.StringVar(&o.podUID, "pod-uid", env("POD_UID"), "`UID` of the daemon's own pod: where its cgroup is found, those of all pods are. Without it, a claim is released only while the cgroups of its pods are there and without processes (default: $POD_UID)")
 	hostFlag(flags, "kubelet-root", &o.kubeletRoot)
@@ -91,7 +84,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "`quantity` of memory of each NUMA node that no claim gets, such as 256Mi (default: the kubelet's reservedMemory, else 0)")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "configuration `file` of the kubelet, read for reservedSystemCPUs and reservedMemory")
 	hostFlag(flags, "hook-dir", &o.hookDir)
-	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which --probe copies to the host")
+	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which dra-numa probe copies to the host")
 	hostFlag(flags, "cgroup-root", &o.cgroupRoot)
 	hostFlag(flags, "machine-root", &o.machineRoot)
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
@@ -109,8 +102,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", deviceclasses.ExclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
 	hostFlag(flags, "nri-socket", &o.nriSocket)
-	flags.BoolVar(&o.probe, "probe", false, "install the hook, test whether the kernel supports cpuset partitions, save the answer for the daemon, and exit; needs CAP_SYS_ADMIN")
-	cli.AddVerbosity(flags, &o.verbosity)
+	verbosity.Add(flags, &o.verbosity)
 	return flags
 }
 
@@ -153,9 +145,6 @@ func (o *options) validate() error {
 	}
 	if err := o.monitoring.validate(); err != nil {
 		return err
-	}
-	if o.probe && o.configFile != "" {
-		return cli.Usagef("--probe: cannot be combined with --config")
 	}
 	if o.reservedMemory == "" {
 		return nil

@@ -52,7 +52,7 @@ func checkHook(path string) error {
 		err = fmt.Errorf("%s has the mode %s, want an executable file", path, info.Mode())
 	}
 	if err != nil {
-		return fmt.Errorf("find pin hook: %w: run dra-numa --probe, which installs it", err)
+		return fmt.Errorf("find pin hook: %w: run dra-numa probe, which installs it", err)
 	}
 	return nil
 }

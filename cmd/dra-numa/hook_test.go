@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -18,7 +19,7 @@ func TestProbeInstallsTheHookAndTheDaemonDoesNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := run(t.Context(), flags, noEnv, &bytes.Buffer{})
-	if err == nil || !strings.Contains(err.Error(), "find pin hook: stat "+hook+": no such file or directory: run dra-numa --probe") {
+	if err == nil || !strings.Contains(err.Error(), "find pin hook: stat "+hook+": no such file or directory: run dra-numa probe") {
 		t.Errorf("without a hook: error %v", err)
 	}
 	for _, before := range []func() error{
@@ -29,7 +30,7 @@ func TestProbeInstallsTheHookAndTheDaemonDoesNot(t *testing.T) {
 		if err := before(); err != nil {
 			t.Fatal(err)
 		}
-		if err := run(t.Context(), append(flags, "--probe"), noEnv, &bytes.Buffer{}); err != nil {
+		if err := run(t.Context(), append([]string{"probe"}, flags...), noEnv, &bytes.Buffer{}); err != nil {
 			t.Fatal(err)
 		}
 		if text, err := files.Read(t, hook), checkHook(hook); err != nil || text != "#!hook" {
@@ -45,13 +46,13 @@ func TestProbeInstallsTheHookAndTheDaemonDoesNot(t *testing.T) {
 func TestHookIsInTheFolderOfTheFlag(t *testing.T) {
 	flags, _ := fakeMachine(t)
 	dir := t.TempDir() + "/hook"
-	if err := run(t.Context(), append(flags, "--probe", "--hook-dir="+dir), noEnv, &bytes.Buffer{}); err != nil {
+	if err := run(t.Context(), append([]string{"probe", "--hook-dir=" + dir}, flags...), noEnv, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	if text := files.Read(t, dir+"/numa-pin"); text != "#!hook" {
 		t.Errorf("hook %q", text)
 	}
-	o, err := parseFlags([]string{"--node-name=n", "--hook-dir=" + dir}, noEnv, &bytes.Buffer{})
+	o, err := parseFlags(cli.Call{Args: []string{"--node-name=n", "--hook-dir=" + dir}}, noEnv)
 	if err != nil || o.hook().Path != dir+"/numa-pin" || o.hook().Dir != o.pluginDir() {
 		t.Errorf("hook %+v, error %v", o.hook(), err)
 	}

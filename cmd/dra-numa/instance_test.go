@@ -107,7 +107,7 @@ func TestProbeBesideADaemonWritesOnlyItsAnswer(t *testing.T) {
 	for path, text := range left {
 		files.Write(t, path, text)
 	}
-	err := run(t.Context(), append(flags, "--probe"), noEnv, &bytes.Buffer{})
+	err := run(t.Context(), append([]string{"probe"}, flags...), noEnv, &bytes.Buffer{})
 	if err != nil && !errors.Is(err, ledger.ErrDamaged) { // a spec without a checkpoint
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestProbeKeepsTheAnswerOfThisBoot(t *testing.T) {
 		if before != "" {
 			files.Write(t, filepath.Join(pluginDir, probeFile), before)
 		}
-		if err := run(t.Context(), append(flags, "--probe"), noEnv, &bytes.Buffer{}); err != nil {
+		if err := run(t.Context(), append([]string{"probe"}, flags...), noEnv, &bytes.Buffer{}); err != nil {
 			t.Fatal(err)
 		}
 		answer, err := os.ReadFile(filepath.Join(pluginDir, probeFile))

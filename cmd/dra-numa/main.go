@@ -8,9 +8,7 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 
 	"k8s.io/klog/v2"
 
@@ -23,8 +21,5 @@ func main() {
 	if err := refuseHugePages(); err != nil {
 		klog.ErrorS(err, "Transparent hugepages stay on, so the daemon may use more memory than it needs")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout)
-	stop()
-	os.Exit(cli.Exit("dra-numa", err, os.Stderr))
+	cli.Main("dra-numa", func(ctx context.Context, args []string) error { return run(ctx, args, os.Getenv, os.Stdout) })
 }

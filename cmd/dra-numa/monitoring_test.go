@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -148,7 +149,7 @@ func TestFlagsOfMonitoring(t *testing.T) {
 		"--metrics-listen=:0 --metrics-client-ca=a": "--metrics-client-ca: needs --metrics-tls-cert and --metrics-tls-key",
 		"--metrics-listen=:0 --metrics-tls-cert=a --metrics-tls-key=b --pprof=x": `--pprof "x": want an address`,
 	} {
-		_, err := parseFlags(append([]string{"--node-name=n"}, strings.Fields(flags)...), noEnv, io.Discard)
+		_, err := parseFlags(cli.Call{Args: append([]string{"--node-name=n"}, strings.Fields(flags)...)}, noEnv)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", flags, err, want)
 		}

@@ -1,10 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -15,28 +14,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-const mountUsage = `Usage: dra-numa mount-resctrl [flags]
-
-Mounts resctrl at /sys/fs/resctrl of the host, if its kernel has resctrl and it is
-not mounted. The mount stays when this program has ended: nothing unmounts it. The
-kernel mounts resctrl only once, so it must not be mounted in the mount namespace of
-a container, with which it would end. Needs CAP_SYS_ADMIN, CAP_SYS_CHROOT and
-CAP_SYS_PTRACE.
-
-`
-
 // resctrlFolder is where the kernel offers to mount resctrl.
 const resctrlFolder = "/sys/fs/resctrl"
 
 // runMountResctrl mounts resctrl on the host.
-func runMountResctrl(args []string, stdout io.Writer) error {
-	flags := flag.NewFlagSet("dra-numa mount-resctrl", flag.ContinueOnError)
+func runMountResctrl(_ context.Context, c cli.Call) error {
+	flags := c.Flags()
 	proc := flags.String("host-proc", "/proc", "`directory` with the host's processes: its process 1 is in the mount namespace of the host")
 	options := flags.String("options", "", "mount `options`, separated by commas, such as mba_MBps")
-	if err := cli.Parse(flags, args, mountUsage, stdout); err != nil {
-		return err
-	}
-	if err := cli.FlagsOnly(flags); err != nil {
+	if err := c.ParseAll(flags); err != nil {
 		return err
 	}
 	var said string
@@ -50,7 +36,7 @@ func runMountResctrl(args []string, stdout io.Writer) error {
 	if err := <-done; err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(stdout, said)
+	_, err := fmt.Fprintln(c.Stdout, said)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -16,7 +17,7 @@ func TestResctrlIsNotMountedTwice(t *testing.T) {
 	files.Write(t, filepath.Join(proc, "1/ns/mnt"), "")
 	files.Write(t, filepath.Join(proc, "1/mounts"), "sysfs /sys sysfs rw 0 0\nresctrl /sys/fs/resctrl resctrl rw,relatime,mba_MBps 0 0\n")
 	var out strings.Builder
-	err := runMountResctrl([]string{"--host-proc=" + proc, "--options=cdp"}, &out)
+	err := runMountResctrl(t.Context(), cli.Call{Args: []string{"--host-proc=" + proc, "--options=cdp"}, Stdout: &out})
 	if want := "resctrl is mounted already, with the options rw,relatime,mba_MBps\n"; err != nil || out.String() != want {
 		t.Errorf("%q, error %v, want %q", out.String(), err, want)
 	}
@@ -32,7 +33,7 @@ func TestMountResctrlSaysWhatIsWrong(t *testing.T) {
 		"an argument":     {[]string{"resctrl"}, `"resctrl"`},
 		"an unknown flag": {[]string{"--option=cdp"}, "-option"},
 	} {
-		err := runMountResctrl(row.args, io.Discard)
+		err := runMountResctrl(t.Context(), cli.Call{Args: row.args, Stdout: io.Discard})
 		if err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: error %v, want %q", name, err, row.want)
 		}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/verbosity"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
@@ -41,6 +43,28 @@ const (
 
 // errNoIdleCPU says that the probe could not try, which is nothing wrong.
 var errNoIdleCPU = errors.New("partitions leave no CPU to probe with")
+
+// runProbe installs the hook and probes the kernel.
+func runProbe(ctx context.Context, c cli.Call, env func(string) string) error {
+	o, err := parseFlags(c, env)
+	if err != nil {
+		return err
+	}
+	if o.configFile != "" {
+		return cli.Usagef("--config %q: dra-numa probe takes no NodeConfig", o.configFile)
+	}
+	if err := verbosity.Set(o.verbosity); err != nil {
+		return err
+	}
+	if o, err = o.withConfig(ctx); err != nil {
+		return err
+	}
+	n, err := readNode(o)
+	if err != nil {
+		return err
+	}
+	return probe(ctx, o, n)
+}
 
 // probe asks the kernel for a partition of a CPU that no claim holds, and saves the
 // answer. If the result is unclear, the answer of this boot stays. Without one, it
@@ -247,7 +271,7 @@ func readProbe(ctx context.Context, state *os.Root, bootID string) (driver.Exclu
 		return driver.ExclusivityKernel, nil
 	}
 	if probed != bootID {
-		klog.FromContext(ctx).Info("The kernel has not been probed since boot, so the driver makes no cpuset partitions: run dra-numa --probe", "bootID", bootID)
+		klog.FromContext(ctx).Info("The kernel has not been probed since boot, so the driver makes no cpuset partitions: run dra-numa probe", "bootID", bootID)
 	}
 	return driver.ExclusivityNone, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -54,7 +55,7 @@ func TestExclusivityOfTheNode(t *testing.T) {
 	if got, why, err := o.exclusivity("kernel"); got != "none" || why != "an administrator has stopped pinning with the file "+o.pluginDir()+"/stop-pinning" || err != nil {
 		t.Errorf("%q because %q, %v while pinning is stopped, want none", got, why, err)
 	}
-	_, err = parseFlags([]string{"--node-name=n", "--exclusivity=cooperative", "--nri-socket="}, noEnv, nil)
+	_, err = parseFlags(cli.Call{Args: []string{"--node-name=n", "--exclusivity=cooperative", "--nri-socket="}}, noEnv)
 	if err == nil || !strings.Contains(err.Error(), "--nri-socket, which is empty") {
 		t.Errorf("cooperative without a socket: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -28,7 +29,7 @@ profiles:
 func newProfiled(t *testing.T) (p *profiled, pluginDir string) {
 	t.Helper()
 	flags, pluginDir := fakeMachine(t)
-	base, err := parseFlags(flags, noEnv, nil)
+	base, err := parseFlags(cli.Call{Args: flags}, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -20,7 +20,7 @@ import (
 func rehearsing(t *testing.T, script string) (options, node) {
 	t.Helper()
 	flags, _ := fakeMachine(t)
-	o, err := parseFlags(flags, noEnv, io.Discard)
+	o, err := parseFlags(cli.Call{Args: flags}, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

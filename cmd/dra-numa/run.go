@@ -9,49 +9,33 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/verbosity"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/nri"
 )
 
-// run runs the daemon until ctx ends, or one of the subcommands. The order matters.
-// Before the kubelet can ask for more, any other daemon of this node must have ended,
-// and everything that was granted must be known and visible to the runtime.
+// run runs the daemon until ctx ends, or one of its commands.
 func run(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
-	if len(args) > 0 {
-		switch args[0] {
-		case "checkpoint":
-			return runCheckpoint(args[1:], stdout)
-		case "config":
-			return runConfig(ctx, args[1:], env, stdout)
-		case "machine":
-			return runMachine(args[1:], stdout)
-		case "mount-resctrl":
-			return runMountResctrl(args[1:], stdout)
-		case "state":
-			return runState(ctx, args[1:], env, stdout)
-		case "test-release":
-			return runTestRelease(ctx, args[1:], stdout)
-		case "uninstall":
-			return runUninstall(ctx, args[1:], stdout)
-		}
-	}
-	o, err := parseFlags(args, env, stdout)
+	return program(env).Run(ctx, args, stdout)
+}
+
+// runDaemon runs the daemon until ctx ends. The order matters. Before the kubelet can ask for
+// more, any other daemon of this node must have ended, and everything that was granted must
+// be known and visible to the runtime.
+func runDaemon(ctx context.Context, c cli.Call, env func(string) string) error {
+	o, err := parseFlags(c, env)
 	if err != nil {
 		return err
 	}
-	if err := cli.SetVerbosity(o.verbosity); err != nil {
+	if err := verbosity.Set(o.verbosity); err != nil {
 		return err
 	}
 	if o, err = o.withConfig(ctx); err != nil {
 		return err
 	}
-	n, err := readNode(o) // flags that do not suit the machine fail here, before another daemon has to end
-	if err != nil {
+	if _, err := readNode(o); err != nil { // flags that do not suit the machine fail here, before another daemon has to end
 		return err
-	}
-	if o.probe {
-		return probe(ctx, o, n)
 	}
 	shown := o.show()
 	fatal := make(chan error, 1)

@@ -109,12 +109,13 @@ func TestKubeletReservationIsChecked(t *testing.T) {
 }
 
 func TestHelpGoesToStdout(t *testing.T) {
-	const checkpoint, state = "Usage: dra-numa checkpoint verify|dump", "Usage: dra-numa state"
+	const checkpoint, state = "Usage: dra-numa checkpoint verify [--kubelet-root DIR | FILE]", "Usage: dra-numa state"
 	for _, row := range []struct{ args, begin, want string }{
 		{"-h", "", "-reserved-cpus list"},
 		{"--help", "", "dra-numa checkpoint verify|dump"},
 		{"--help", "", "dra-numa state [flags]"},
-		{"checkpoint -h", checkpoint, "-kubelet-root directory"},
+		{"--help", "", "dra-numa probe [flags of the daemon]"},
+		{"checkpoint -h", checkpoint, "dra-numa checkpoint dump"},
 		{"checkpoint verify --help", checkpoint, "-kubelet-root directory"},
 		{"state --help", state, "-cgroup-root directory"},
 	} {

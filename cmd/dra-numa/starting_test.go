@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 func TestAStartThatHangsIsDead(t *testing.T) {
@@ -45,7 +47,7 @@ func TestAStartThatHangsIsDead(t *testing.T) {
 // A disk that hangs keeps the daemon from reading its checkpoint.
 func TestHealthzOfAStartThatHangs(t *testing.T) {
 	flags, pluginDir := fakeMachine(t)
-	o, err := parseFlags(append(flags, "--exclusivity=none"), noEnv, nil)
+	o, err := parseFlags(cli.Call{Args: append(flags, "--exclusivity=none")}, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,15 +23,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
-const stateUsage = `Usage: dra-numa state [flags]
-
-Prints the state of the claims on this node as one JSON document, from the
-checkpoint, the CDI specs and the cgroups, and where the CPUs of the node are.
-It changes nothing and takes no lock, so a daemon may run at the same time. The
-document names what cannot be read as a problem.
-
-`
-
 const (
 	// stateLooks bounds how often the node is looked at. Two looks in a row that find
 	// the same end it sooner.
@@ -49,9 +38,9 @@ type nodeFiles struct {
 }
 
 // runState prints the state of this node.
-func runState(ctx context.Context, args []string, env func(string) string, stdout io.Writer) error {
+func runState(ctx context.Context, c cli.Call, env func(string) string) error {
 	o := options{}
-	flags := flag.NewFlagSet("dra-numa state", flag.ContinueOnError)
+	flags := c.Flags()
 	hostFlag(flags, "kubelet-root", &o.kubeletRoot)
 	hostFlag(flags, "cdi-dir", &o.cdiDir)
 	hostFlag(flags, "cgroup-root", &o.cgroupRoot)
@@ -61,10 +50,7 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 	caches := flags.Bool("caches", false, "also say who has which ways of level-3 caches, and what the kernel counts for claims. Reading a counter interrupts a CPU of its cache")
 	host := flags.Bool("host", false, "also report whether the container runtime offers NRI, and which services run that change frequencies or interrupts")
 	pid := flags.Int("pid", 1, "take the reserved CPUs from the flags of the daemon with this process `id` in this container")
-	if err := cli.Parse(flags, args, stateUsage, stdout); err != nil {
-		return err
-	}
-	if err := cli.FlagsOnly(flags); err != nil {
+	if err := c.ParseAll(flags); err != nil {
 		return err
 	}
 	bootID, err := readBootID(os.DirFS(o.machineRoot))
@@ -109,7 +95,7 @@ func runState(ctx context.Context, args []string, env func(string) string, stdou
 			state.Problems = append(state.Problems, problem(nodestate.ResctrlPart, unread))
 		}
 	}
-	encoder := json.NewEncoder(stdout)
+	encoder := json.NewEncoder(c.Stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(state)
 }

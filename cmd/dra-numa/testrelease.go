@@ -15,14 +15,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-const testReleaseUsage = `Usage: dra-numa test-release --namespace NAMESPACE --selector LABELS [flags]
-
-Waits until each daemon of a release is ready and the API server has all
-ResourceSlices of its node. If that takes too long, it says what is missing and exits
-with status 1. helm test runs it in a pod of the cluster. It changes nothing.
-
-`
-
 // How often the cluster is read again until it is as it should be.
 const (
 	releasePeriod  = 2 * time.Second
@@ -39,8 +31,8 @@ type releaseFlags struct {
 }
 
 // parse reads the flags. Those that are needed have no default: the chart's values decide.
-func (f *releaseFlags) parse(name string, needed, args []string, usage string, stdout io.Writer) error {
-	flags := flag.NewFlagSet("dra-numa "+name, flag.ContinueOnError)
+func (f *releaseFlags) parse(c cli.Call, needed ...string) error {
+	flags := c.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; empty: that of the pod's service account")
 	flags.StringVar(&f.namespace, "namespace", "", "`namespace` of the release")
 	flags.StringVar(&f.selector, "selector", "", "`labels` of the pods that are asked for")
@@ -50,36 +42,28 @@ func (f *releaseFlags) parse(name string, needed, args []string, usage string, s
 	if f.more != nil {
 		f.more(flags)
 	}
-	if err := cli.Parse(flags, args, usage, stdout); err != nil {
-		return err
-	}
-	for _, flag := range append([]string{"namespace"}, needed...) {
-		if flags.Lookup(flag).Value.String() == "" {
-			return cli.Usagef("--%s is missing", flag)
-		}
-	}
-	return cli.FlagsOnly(flags)
+	return c.ParseAll(flags, append([]string{"namespace"}, needed...)...)
 }
 
 // releaseJob is what a Job of the chart does.
 type releaseJob func(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error
 
-// run reads the flags of the command that has the name, and does its job.
-func (job releaseJob) run(ctx context.Context, name string, needed []string, usage string, args []string, stdout io.Writer) error {
+// run reads the flags of a command, and does its job.
+func (job releaseJob) run(ctx context.Context, c cli.Call, needed ...string) error {
 	var f releaseFlags
-	if err := f.parse(name, needed, args, usage, stdout); err != nil {
+	if err := f.parse(c, needed...); err != nil {
 		return err
 	}
 	client, err := newReleaseClient(f.kubeconfig)
 	if err != nil {
 		return err
 	}
-	return job(ctx, client, f, stdout)
+	return job(ctx, client, f, c.Stdout)
 }
 
 // runTestRelease is the test of helm test.
-func runTestRelease(ctx context.Context, args []string, stdout io.Writer) error {
-	return releaseJob(testRelease).run(ctx, "test-release", []string{"selector"}, testReleaseUsage, args, stdout)
+func runTestRelease(ctx context.Context, c cli.Call) error {
+	return releaseJob(testRelease).run(ctx, c, "selector")
 }
 
 func testRelease(ctx context.Context, client kubernetes.Interface, f releaseFlags, stdout io.Writer) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -76,7 +78,7 @@ func TestReleaseIsAskedForAgain(t *testing.T) {
 
 func TestTestReleaseNeedsANamespaceAndLabels(t *testing.T) {
 	for args, want := range map[string]string{"": "--namespace is missing", "--namespace=a": "--selector is missing"} {
-		if err := runTestRelease(t.Context(), strings.Fields(args), &strings.Builder{}); err == nil || err.Error() != want {
+		if err := runTestRelease(t.Context(), cli.Call{Name: "dra-numa test-release", Args: strings.Fields(args), Stdout: io.Discard}); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %q", args, err, want)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -23,37 +22,18 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-const uninstallUsage = `Usage: dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]
-
-The hooks of the chart run these commands when the release is uninstalled.
-check has the scheduler allocate no more claims of the driver, and waits until no pod uses
-one. If pods still do, it takes that back, names them and exits with status 1. It does
-the same at once if neither Helm nor Argo CD has installed the DaemonSet of the driver.
-node waits until the daemon of its node has ended. Then it removes everything that
-the driver has left on the node, unless claims are prepared there, and goes on
-running; /readyz says whether it is done.
-finish waits until that is done on each node, and deletes the ResourceSlices and the
-DeviceTaintRule of check that are left. If the driver is installed, it exits with status 1
-and deletes only the rule.
-
-`
-
 // runUninstall runs one of the commands that remove a release.
-func runUninstall(ctx context.Context, args []string, stdout io.Writer) error {
-	if len(args) == 0 {
-		args = []string{""}
-	}
-	switch args[0] {
-	case "check":
-		return releaseJob(uninstallCheck).run(ctx, "uninstall check", []string{"daemonset"}, uninstallUsage, args[1:], stdout)
-	case "node":
-		return runUninstallNode(ctx, args[1:], stdout)
-	case "finish":
-		return releaseJob(uninstallFinish).run(ctx, "uninstall finish", []string{"daemonset", "cleaner", "selector"}, uninstallUsage, args[1:], stdout)
-	case "-h", "-help", "--help":
-		return cli.Parse(flag.NewFlagSet("dra-numa uninstall", flag.ContinueOnError), args[:1], uninstallUsage, stdout)
-	}
-	return cli.Usagef("uninstall %q: want check, node or finish", args[0])
+func runUninstall(ctx context.Context, c cli.Call) error {
+	const args = "--namespace NAMESPACE --daemonset NAME [flags]"
+	return cli.Program{Name: c.Name, Commands: []cli.Command{
+		{Name: "check", Args: args, About: uninstallAbout, Run: func(ctx context.Context, c cli.Call) error {
+			return releaseJob(uninstallCheck).run(ctx, c, "daemonset")
+		}},
+		{Name: "node", Args: args, About: uninstallAbout, Run: runUninstallNode},
+		{Name: "finish", Args: args, About: uninstallAbout, Run: func(ctx context.Context, c cli.Call) error {
+			return releaseJob(uninstallFinish).run(ctx, c, "daemonset", "cleaner", "selector")
+		}},
+	}}.Run(ctx, c.Args, c.Stdout)
 }
 
 // uninstallRule is the DeviceTaintRule that holds while the release is uninstalled. Its name
@@ -220,10 +200,10 @@ func isInstalled(ctx context.Context, client kubernetes.Interface, f releaseFlag
 	return err == nil && daemons.DeletionTimestamp == nil, err
 }
 
-func runUninstallNode(ctx context.Context, args []string, stdout io.Writer) error {
+func runUninstallNode(ctx context.Context, call cli.Call) error {
 	c := cleaner{}
 	f := releaseFlags{more: c.flags}
-	if err := f.parse("uninstall node", []string{"daemonset"}, args, uninstallUsage, stdout); err != nil {
+	if err := f.parse(call, "daemonset"); err != nil {
 		return err
 	}
 	client, err := newReleaseClient(f.kubeconfig)

@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
@@ -417,8 +418,8 @@ func TestCleanerSaysWhetherTheNodeIsClean(t *testing.T) {
 
 func TestUninstallNamesItsCommands(t *testing.T) {
 	for args, want := range map[string]string{
-		"":            `uninstall "": want check, node or finish`,
-		"all":         `uninstall "all": want check, node or finish`,
+		"":            `unknown command "", allowed are check, node, finish`,
+		"all":         `unknown command "all", allowed are check, node, finish`,
 		"check":       "--namespace is missing",
 		"node":        "--namespace is missing",
 		"finish --xx": "flag provided but not defined: -xx",
@@ -429,7 +430,7 @@ func TestUninstallNamesItsCommands(t *testing.T) {
 		"finish --namespace=a --daemonset=b":             "--cleaner is missing",
 		"finish --namespace=a --daemonset=b --cleaner=c": "--selector is missing",
 	} {
-		if err := runUninstall(t.Context(), strings.Fields(args), &strings.Builder{}); err == nil || err.Error() != want {
+		if err := runUninstall(t.Context(), cli.Call{Args: strings.Fields(args), Stdout: io.Discard}); err == nil || err.Error() != want {
 			t.Errorf("%q: error %v, want %q", args, err, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -18,7 +19,7 @@ func watched(t *testing.T) (w *watcher, dir string) {
 	t.Helper()
 	flags, pluginDir := fakeMachine(t)
 	dir = strings.TrimPrefix(flags[1], "--machine-root=")
-	o, err := parseFlags(append(flags, "--reserved-cpus=0"), noEnv, nil)
+	o, err := parseFlags(cli.Call{Args: append(flags, "--reserved-cpus=0")}, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

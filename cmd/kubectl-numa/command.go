@@ -118,36 +118,16 @@ func (c cli) read(ctx context.Context, from *source, gates string) (*snapshot.Sn
 }
 
 // withContext adapts a function for a command that takes no arguments.
-func withContext(run func(context.Context) error) func(*cobra.Command, []string) error {
-	return func(command *cobra.Command, _ []string) error { return run(command.Context()) }
+func withContext(run func(context.Context) error) runner {
+	return func(ctx context.Context, _ []string) error { return run(ctx) }
 }
 
 // withNode adapts a function for a command that takes the name of a node, or no
 // argument for all nodes.
-func withNode(node *string, run func(context.Context) error) func(*cobra.Command, []string) error {
-	return func(command *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			*node = args[0]
-		}
-		return run(command.Context())
-	}
-}
-
-// oneNodeOrNone accepts the arguments of withNode.
-func oneNodeOrNone(_ *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return fmt.Errorf("unexpected argument %q, want one node or none", args[1])
-	}
-	return nil
-}
-
-// oneArgument accepts exactly one argument. The usage text calls the argument what.
-func oneArgument(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("want %s, not %q", what, strings.Join(args, " "))
-		}
-		return nil
+func withNode(node *string, run func(context.Context) error) runner {
+	return func(ctx context.Context, args []string) error {
+		*node = strings.Join(args, "")
+		return run(ctx)
 	}
 }
 
@@ -203,7 +183,7 @@ func splitKind(kinds []objectKind, args []string) (kind objectKind, name string,
 // takes makes a command accept KIND NAME, KIND/NAME and, for kinds that are listed, KIND.
 // It lets shells complete them. If the objects cannot be read, there are no names to
 // complete.
-func (q *question) takes(command *cobra.Command, kinds []objectKind, run func(ctx context.Context, kind, name string) error) {
+func (q *question) takes(command *cobra.Command, kinds []objectKind, run func(ctx context.Context, kind, name string) error) runner {
 	var names, usages []string
 	for _, kind := range kinds {
 		names, usages = append(names, kind.name), append(usages, kind.usage())
@@ -213,10 +193,6 @@ func (q *question) takes(command *cobra.Command, kinds []objectKind, run func(ct
 			return nil
 		}
 		return fmt.Errorf("want %s, not %q", strings.Join(usages, " or "), strings.Join(args, " "))
-	}
-	command.RunE = func(command *cobra.Command, args []string) error {
-		kind, name, _ := splitKind(kinds, args)
-		return run(command.Context(), kind.name, name)
 	}
 	command.ValidArgsFunction = func(command *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		word, _, slash := strings.Cut(toComplete, "/")
@@ -240,25 +216,9 @@ func (q *question) takes(command *cobra.Command, kinds []objectKind, run func(ct
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// flagsOnly accepts no arguments.
-func (c cli) flagsOnly(command *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %q, %s takes only flags", args[0], command.CommandPath())
-	}
-	return nil
-}
-
-// completeNode lets shells complete the argument of withNode. If the objects cannot be
-// read, there are no names to complete.
-func (r *reading) completeNode(names func(objects *snapshot.Snapshot) []string) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		objects, err := r.from.forCompletion(command.Context())
-		if err != nil || len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return names(objects), cobra.ShellCompDirectiveNoFileComp
+	return func(ctx context.Context, args []string) error {
+		kind, name, _ := splitKind(kinds, args)
+		return run(ctx, kind.name, name)
 	}
 }
 

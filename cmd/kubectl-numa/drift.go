@@ -30,38 +30,14 @@ type comparison struct {
 	delay time.Duration
 }
 
-func (c cli) driftCommand() *cobra.Command {
+func driftCommand(c cli, command *cobra.Command) runner {
 	d := comparison{reading: c.reads(listFormats()), delay: driftDelay}
-	command := &cobra.Command{
-		Use:   "drift [NODE]",
-		Short: "Compare the claims, checkpoint, CDI specs and cgroups of nodes",
-		Long: `Compare the claims, checkpoint, CDI specs and cgroups of nodes, and print where
-they differ. drift changes nothing.
-
-To read a node, drift runs a program in the driver's pod on that node. You need
-the verbs get and create on pods/exec in the namespace of the driver. A
-difference that lasts only for a moment is not a finding.
-
-The exit code is 0 if nothing is found, 1 if something is found, and 2 if the
-cluster or a node cannot be read.`,
-		Example: c.examples(`
-# every node with the driver
-drift
-# one node, as JSON
-drift worker-1 -o json
-# take new pods off the nodes with findings
-drift -o name | xargs -r kubectl cordon
-# a bundle that gather wrote
-drift --from bundle.tar.gz`),
-		Args: oneNodeOrNone,
-		RunE: withNode(&d.node, d.run),
-		ValidArgsFunction: d.completeNode(func(objects *snapshot.Snapshot) []string {
-			return (&diagnosis.Facts{Objects: objects}).Nodes()
-		}),
-	}
 	d.addDiagnosisTo(command)
 	d.from.scope.addSelectorTo(command, "nodes")
-	return command
+	command.ValidArgsFunction = d.from.completeNode(func(objects *snapshot.Snapshot) []string {
+		return (&diagnosis.Facts{Objects: objects}).Nodes()
+	})
+	return withNode(&d.node, d.run)
 }
 
 func (d *comparison) run(ctx context.Context) error {

@@ -19,56 +19,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 )
 
-func (c cli) explainCommand() *cobra.Command {
+func explainCommand(c cli, command *cobra.Command) runner {
 	q := c.asks()
 	var exitCode bool
-	command := &cobra.Command{
-		Use:   "explain [pod|claim|deployment|replicaset|statefulset|daemonset|job] [NAME]",
-		Short: "Show why a pod or a claim does not fit on each node, or why a pod does not start",
-		Long: `Show why a pod or a claim does not fit on each node, or why a pod does not
-start.
-
-For every node and request, explain counts the devices that are left after each
-check of the scheduler. It reads the same objects as simulate. NAME can begin
-with the namespace and a slash. If the pod fits on several nodes, explain also
-shows the scores by which the scheduler chooses one of them.
-
-Without a name, explain has a line for each pod of the namespace that has no
-node or does not start on it, or for each claim that is not allocated.
-
-If other pods of the same scheduler wait for a node and come before this one,
-explain assumes that they are placed first, as simulate does. The answer names
-them. Pods that are being deleted are not placed.
-
-Of a pod that has a node, explain says why it does not start there. Of a
-Deployment, ReplicaSet, StatefulSet, DaemonSet or Job, it says why pods are
-missing, and explains a pod that does not run. If there is no such pod, it
-explains one as the template would make it. For this, explain also reads events
-and, of a workload, the workload itself.
-
-If you may list only the objects of one namespace, explain answers what it can.
-It names what you may not see, and says "may fit" where other objects could be
-in the way.
-
-The exit code is 0 if there is an answer. With --exit-code, it is 1 if the
-answer is that something keeps the pod, the claim or pods of the workload from
-getting a node or from starting, and 2 if the scheduler gives up on the pod.`,
-		Example: c.examples(`
-# why is the pod Pending?
-explain pod trainer -n team-a
-# all pods that do not run, of all namespaces
-explain pods -A
-# the claims of a team that are not allocated, with hints
-explain claims -n team-a -l tier=batch -o wide
-# why does the Deployment have no pods?
-explain deploy/web -n team-a
-# the same for a cluster that is a folder of files
-explain pod trainer -n team-a -f cluster/
-# why can a claim not be allocated? No pod needs to use it
-explain claim four-gpus -n team-a -f cluster/ -o json
-# in a script: does the pod fit?
-explain pod trainer -n team-a --exit-code >/dev/null`),
-	}
 	kinds := []objectKind{
 		{"pod", "", []string{"po", "pods"}, true, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Pods, namespace) }},
 		{"claim", resourceapi.GroupName, []string{"claims", "resourceclaim", "resourceclaims"}, true, func(objects *snapshot.Snapshot, namespace string) []string { return namesIn(objects.Claims, namespace) }},
@@ -78,7 +31,7 @@ explain pod trainer -n team-a --exit-code >/dev/null`),
 			return namesIn(slices.DeleteFunc(slices.Clone(objects.Workloads), func(w *snapshot.Workload) bool { return w.Kind != kind }), namespace)
 		}})
 	}
-	q.takes(command, kinds, func(ctx context.Context, kind, name string) error {
+	run := q.takes(command, kinds, func(ctx context.Context, kind, name string) error {
 		if name == "" {
 			return q.explainAll(ctx, kind, exitCode)
 		}
@@ -92,7 +45,7 @@ explain pod trainer -n team-a --exit-code >/dev/null`),
 	q.from.scope.addAllTo(command, "without a name, list the pods or claims of all namespaces")
 	q.from.scope.addSelectorTo(command, "pods or claims")
 	command.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if something keeps the pod, the claim or the workload from getting a node or from starting")
-	return command
+	return run
 }
 
 // blockedError returns an error for --exit-code, with the exit code of simulate.

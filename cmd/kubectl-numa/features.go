@@ -14,28 +14,10 @@ import (
 // features is the command features with its flags.
 type features struct{ reading }
 
-func (c cli) featuresCommand() *cobra.Command {
+func featuresCommand(c cli, command *cobra.Command) runner {
 	f := features{c.reads(answerFormats())}
-	command := &cobra.Command{
-		Use:   "features",
-		Short: "Show what the versions and feature gates of a cluster make possible for the driver",
-		Long: `Show what the versions and feature gates of a cluster make possible for the
-driver: one row for each feature.
-
-features reads the feature gates of the API server and of the kubelets, if you
-are allowed to read them, and which exclusivity the zones have. The gates of the
-scheduler are read from the arguments of its pod in kube-system. If there is no
-such pod, they are assumed to be those of the API server, and the answer says so.`,
-		Example: c.examples(`
-# what can be used in this cluster?
-features
-# the features that are not on
-features -o jsonpath='{range .features[?(@.state!="on")]}{.name}: {.why}{"\n"}{end}'`),
-		Args: c.flagsOnly,
-		RunE: withContext(f.run),
-	}
 	f.addDiagnosisTo(command)
-	return command
+	return withContext(f.run)
 }
 
 // featureList is the answer of features.

@@ -24,41 +24,12 @@ type gathering struct {
 	file string
 }
 
-func (c cli) gatherCommand() *cobra.Command {
+func gatherCommand(c cli, command *cobra.Command) runner {
 	g := gathering{cli: c}
-	command := &cobra.Command{
-		Use:   "gather",
-		Short: "Write a support bundle: a file with everything that a diagnosis of the cluster needs",
-		Long: `Write a support bundle: a file with everything that a diagnosis of the cluster
-needs. Other commands read it with --from. gather changes nothing in the
-cluster.
-
-The bundle has the objects that decide where pods go, what the chart installed,
-versions, settings of kubelets, events, and logs of the driver. Of each node
-with the driver it has the state, the effective configuration of the daemon, and
-the files of sys and proc that topology reads. For these, gather runs a program
-in the driver's pod on that node, if you are allowed to.
-
-The bundle has no secrets: no environments and arguments of containers, no
-annotations of other programs, and no parameters for other drivers. It has no
-ids of machines and no addresses. It does have names, labels and images. If
-gather cannot read something, the bundle has the reason.`,
-		Example: c.examples(`
-# write a file that is named after the time
-gather
-# write this file, and analyse it on another machine
-gather --file bundle.tar.gz
-validate --from bundle.tar.gz
-drift --from bundle.tar.gz
-topology --from bundle.tar.gz --node worker-1
-explain pod trainer -n team-a --from bundle.tar.gz`),
-		Args: c.flagsOnly,
-		RunE: func(command *cobra.Command, _ []string) error { return g.run(command.Context(), time.Now()) },
-	}
 	command.Flags().StringVar(&g.file, "file", "", "`file` to write, which must not exist yet (default numa-TIME.tar.gz)")
 	g.from.addClusterTo(command)
 	g.from.addDriverTo(command)
-	return command
+	return func(ctx context.Context, _ []string) error { return g.run(ctx, time.Now()) }
 }
 
 func (g *gathering) run(ctx context.Context, now time.Time) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,25 +14,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
-
-func (c cli) generateCommand() *cobra.Command {
-	command := &cobra.Command{
-		Use:   "generate",
-		Short: "Generate machines, ResourceSlices, device classes, claims and claim templates",
-		Long: `Generate machines, ResourceSlices, device classes, claims and claim templates.
-
-The same flags always generate the same text. generate creates nothing in a
-cluster: pipe the text to kubectl create -f -, or to other commands with -f -.`,
-	}
-	command.AddCommand(
-		c.generateClaimCommand("claim"),
-		c.generateClassCommand(),
-		c.generateMachineCommand(),
-		c.generateSlicesCommand(),
-		c.generateClaimCommand("template"),
-	)
-	return command
-}
 
 // generated holds the flags that declare a machine.
 type generated struct {
@@ -126,31 +108,13 @@ func bytesOf(text string) (uint64, error) {
 	return uint64(amount.Value()), nil
 }
 
-func (c cli) generateMachineCommand() *cobra.Command {
+func generateMachineCommand(_ cli, command *cobra.Command) runner {
 	g := newGenerated()
-	command := &cobra.Command{
-		Use:   "machine DIR",
-		Short: "Write the files under /sys and /proc of a generated machine into a folder",
-		Long: `Write the files under /sys and /proc of a generated machine into a folder.
-
-The command creates the folder if it does not exist. The folder must not have a
-sys or proc yet. Use it as --root of the other commands, or as --machine-root of
-the daemon.`,
-		Example: c.examples(`
-# a known machine
-generate machine /tmp/epyc --preset epyc-2s-nps4
-# one socket with 2 NUMA nodes of 8 cores each
-generate machine /tmp/small --sockets 1 --nodes-per-socket 2 --cores-per-socket 16
-# show it
-topology --root /tmp/small`),
-		Args: oneArgument("DIR"),
-		RunE: func(command *cobra.Command, args []string) error { return g.write(command, args[0]) },
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
-	}
 	g.addTo(command)
-	return command
+	command.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return func(_ context.Context, args []string) error { return g.write(command, args[0]) }
 }
 
 func (g *generated) write(command *cobra.Command, dir string) error {
@@ -177,9 +141,10 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func (c cli) generateSlicesCommand() *cobra.Command {
+func generateSlicesCommand(c cli, command *cobra.Command) runner {
 	g := newGenerated()
-	command := c.slicesOf(func(command *cobra.Command, root string) (numa.Machine, error) {
+	g.addTo(command)
+	return slicesOf(c, command, func(root string) (numa.Machine, error) {
 		switch {
 		case !g.asked(command):
 			return readMachine(root)
@@ -192,15 +157,4 @@ func (c cli) generateSlicesCommand() *cobra.Command {
 		}
 		return numa.Read(machine.FS())
 	})
-	command.Short = "Print the ResourceSlices of a machine, or of a machine that flags declare"
-	command.Long += `
-
-Without --root and without flags that declare a machine, it is this machine.`
-	command.Example = c.examples(`
-# a node that does not exist
-generate slices --node-name worker-1 --preset intel-2s-snc2
-# a node whose sys and proc were copied
-generate slices --node-name worker-2 --root /tmp/machine`)
-	g.addTo(command)
-	return command
 }

@@ -128,10 +128,10 @@ func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
 
 func TestGeneratedClassesSelectWhatTheySay(t *testing.T) {
 	for class, want := range map[string]struct{ preset, device string }{
-		"hybrid --core-type mixed --partition isolated": {"hybrid-laptop", "worker-1/numa-0"},
-		"cxl --memory-tier 22 --memory-policy bind":     {"cxl-expander", "worker-1/numa-2"},
-		"second --socket 1 --exclusivity kernel":        {"cxl-expander", "worker-1/numa-1"},
-		"third --numa-node 2 --mixed":                   {"cxl-expander", "worker-1/numa-2"},
+		"hybrid --core-type mixed --set partition=isolated": {"hybrid-laptop", "worker-1/numa-0"},
+		"cxl --memory-tier 22 --set memoryPolicy=bind":      {"cxl-expander", "worker-1/numa-2"},
+		"second --socket 1 --exclusivity kernel":            {"cxl-expander", "worker-1/numa-1"},
+		"third --numa-node 2 --set mixed=true":              {"cxl-expander", "worker-1/numa-2"},
 	} {
 		dir := nodeFiles(t, want.preset)
 		args := strings.Fields(class)
@@ -235,7 +235,7 @@ func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	page := testfiles.Read(t, "../../docs/kubectl-numa.md")
 	const line = "generate claim trainer --cpus 8 --memory 16Gi --first-available one-node,one-socket,any"
 	const cache = "generate template workers --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%"
-	const fast = "generate claim feed --cpus 4 --memory 8Gi --governor performance --min-frequency max --interrupts away"
+	const fast = "generate claim feed --cpus 4 --memory 8Gi --set governor=performance,minFrequency=max,interrupts=away"
 	for _, want := range []string{
 		"$ kubectl numa " + fast + "\n" + mustCall(t, strings.Fields(fast)...),
 		"$ kubectl numa " + line + "\n" + mustCall(t, strings.Fields(line)...),
@@ -284,10 +284,10 @@ func expectAllFields(t *testing.T, made string, value reflect.Value) {
 	}
 }
 
-// There is a flag for every field of a PerformanceConfig.
+// --set can set every field of a PerformanceConfig.
 func TestGenerateSaysAllOfAPerformanceConfig(t *testing.T) {
-	const flags = "--min-frequency base --max-frequency max --governor performance --energy-preference performance --min-uncore-frequency max --idle-latency 0 --interrupts own"
-	for _, made := range []string{"class c --locked partition,idleLatency", "claim c --cpus 4", "template c --cpus 4 --partition none"} {
+	const flags = "--set minFrequency=base,maxFrequency=max,governor=performance,energyPreference=performance --set minUncoreFrequency=max,idleLatency=0,interrupts=own"
+	for _, made := range []string{"class c --locked partition,idleLatency", "claim c --cpus 4", "template c --cpus 4 --set partition=none"} {
 		configs := generatedConfigs(t, made+" "+flags)
 		if want := 1 + strings.Count(made, "partition"); len(configs) != want {
 			t.Fatalf("%s: %d configurations, want %d", made, len(configs), want)
@@ -303,9 +303,9 @@ func TestGenerateSaysAllOfAPerformanceConfig(t *testing.T) {
 	}
 }
 
-// There is a flag for every field of a ZoneConfig.
+// --set can set every field of a ZoneConfig.
 func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
-	const flags = "--cores one-thread-per-core --l3 require --placement spread --partition none --mixed --memory-policy bind"
+	const flags = "--set cores=one-thread-per-core,l3=require,placement=spread,partition=none,mixed=true,memoryPolicy=bind"
 	for _, made := range []string{"class c --locked partition,mixed", "claim c --cpus 4", "template c --cpus 4"} {
 		configs := generatedConfigs(t, made+" "+flags)
 		if len(configs) != 1 {
@@ -318,6 +318,22 @@ func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
 		expectAllFields(t, made, reflect.ValueOf(config))
 		if config.Cores != "one-thread-per-core" || config.L3 != "require" || config.Placement != "spread" {
 			t.Errorf("%s: %+v", made, config)
+		}
+	}
+}
+
+// --set can set every field of a CacheConfig but the name of a request, which generate knows.
+func TestGenerateSaysAllOfACacheConfig(t *testing.T) {
+	for made, zones := range map[string][]string{"claim c --cpus 4": {""}, "template c --cpus 4 --shares 2": {"zone-0", "zone-1"}} {
+		configs := generatedConfigs(t, made+" --ways 2 --set maxWays=5")
+		if len(configs) != len(zones) {
+			t.Fatalf("%s: %d configurations, want %d", made, len(configs), len(zones))
+		}
+		for i, zone := range zones {
+			config, err := deviceclasses.CacheConfig{}.DecodeOver(configs[i])
+			if err != nil || config.MaxWays != 5 || config.CPUs != zone {
+				t.Errorf("%s: %+v, %v", made, config, err)
+			}
 		}
 	}
 }
@@ -367,7 +383,7 @@ spec:
 `
 
 func TestGeneratedManifestIsReadable(t *testing.T) {
-	got := mustCall(t, strings.Fields("generate template workers -n team-a --cpus 4 --hugepages 1Gi=2Gi --partition isolated --memory-policy bind "+
+	got := mustCall(t, strings.Fields("generate template workers -n team-a --cpus 4 --hugepages 1Gi=2Gi --set partition=isolated,memoryPolicy=bind "+
 		"--core-type standard --device nic.example.com=2 --device gpu.example.com --same node")...)
 	if diff := cmp.Diff(isolatedTemplate, got); diff != "" {
 		t.Errorf("template (-want +got):\n%s", diff)
@@ -451,11 +467,11 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate slices --node-name n --root / --preset rig":                            "--root names a machine, and other flags declare one: want only one of the two",
 		"generate class A_b":                                                             `name "A_b": a lowercase RFC 1123 subdomain must consist of`,
 		"generate class c --core-type fast":                                              `invalid argument "fast" for "--core-type" flag: allowed are `,
-		"generate class c --cores half":                                                  `invalid argument "half" for "--cores" flag: allowed are whole, thread, one-thread-per-core`,
-		"generate claim c --cpus 1 --l3 two":                                             `invalid argument "two" for "--l3" flag: allowed are any, prefer, require`,
-		"generate template c --cpus 1 --placement up":                                    `invalid argument "up" for "--placement" flag: allowed are pack, spread, distribute`,
+		"generate class c --set cores=half":                                              `--set cores: "half", allowed are whole, thread, one-thread-per-core`,
+		"generate claim c --cpus 1 --set l3=two":                                         `--set l3: "two", allowed are prefer, require, any`,
+		"generate template c --cpus 1 --set placement=up":                                `--set placement: "up", allowed are pack, spread, distribute`,
 		"generate class c --socket -2":                                                   "socket -2: want 0 or more",
-		"generate class c --mixed --partition root":                                      `mixed with partition "root": mixed containers also run on shared CPUs, which are in no partition`,
+		"generate class c --set mixed=true,partition=root":                               `mixed with partition "root": mixed containers also run on shared CPUs, which are in no partition`,
 		"generate claim":                                                                 `want NAME, not ""`,
 		"generate claim c":                                                               "nothing is requested: want cpus, memory, hugepages or devices",
 		"generate claim c -n A_b --cpus 1":                                               `namespace "A_b": a lowercase RFC 1123 label must consist of`,
@@ -472,12 +488,20 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate claim c --cpus 4 --first-available one-node,one-socket --device g=17":  "17 devices with these alternatives: want 16 or fewer",
 		"generate claim c --cpus 4 --first-available one-node,any --device g=2147483647": "2147483647 devices with these alternatives: want 31 or fewer",
 		"generate claim c --cpus 4 --first-available one-node,any --device g --parts 0":  "0 parts: want 1 or more",
-		"generate claim c --memory 1Gi --governor performance":                           "frequencies, idle states and interrupts are those of CPUs: want cpus as well",
-		"generate claim c --device g --interrupts away":                                  "there is no share of a NUMA node: want cpus, memory or hugepages as well",
-		"generate claim c --cpus 1 --min-frequency fast":                                 `minFrequency: "fast", want a frequency such as 2.4GHz`,
-		"generate class c --min-frequency 3GHz --max-frequency 2GHz":                     `minFrequency: "3GHz", allowed are frequencies up to maxFrequency 2GHz`,
-		"generate class c --idle-latency -1":                                             "idleLatency: ",
-		"generate class c --interrupts none":                                             `invalid argument "none" for "--interrupts" flag: allowed are away, own`,
+		"generate claim c --memory 1Gi --set governor=performance":                       `frequencies, idle states and interrupts are those of CPUs: want cpus as well`,
+		"generate claim c --device g --set interrupts=away":                              `there is no share of a NUMA node: want cpus, memory or hugepages as well`,
+		"generate claim c --cpus 1 --set minFrequency=fast":                              `--set minFrequency: "fast", want a frequency such as 2.4GHz`,
+		"generate class c --set minFrequency=3GHz --set maxFrequency=2GHz":               `--set minFrequency: "3GHz", allowed are frequencies up to maxFrequency 2GHz`,
+		"generate class c --set idleLatency=-1":                                          `--set idleLatency: `,
+		"generate class c --set interrupts=none":                                         `--set interrupts: "none", allowed are away, own`,
+		"generate class c --set speed=9":                                                 `--set speed: there is no such field, allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, maxFrequency, governor, energyPreference, minUncoreFrequency, idleLatency, interrupts, maxWays`,
+		"generate class c --set cores":                                                   `--set "cores": want field=value`,
+		"generate class c --set mixed=perhaps":                                           `--set mixed: "perhaps", allowed are true, false`,
+		"generate class c --set idleLatency=soon":                                        `--set idleLatency: "soon", want a whole number`,
+		"generate class c --set maxWays=4":                                               "a class of NUMA nodes has no caches: only claims have settings of caches",
+		"generate claim c --cpus 4 --set maxWays=4":                                      "maxWays is a setting of a cache: want ways, a bandwidth or a class of caches as well",
+		"generate claim c --cpus 4 --ways 5 --set maxWays=4":                             "maxWays: 4, allowed are the 5 ways that the request asks for, or more",
+		"generate claim c --cpus 4 --set cpus=zone":                                      "--set cpus: there is no such field, allowed are cores, ",
 		"generate class c --locked speed":                                                `locked "speed", allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, `,
 		"generate claim c --ways 4":                                                      "a cache is for CPUs: want cpus as well",
 		"generate claim c --memory 1Gi --cache-class gold.dra.numa":                      "a cache is for CPUs: want cpus as well",
@@ -488,7 +512,7 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate claim c --cpus 1 --bandwidth 101%":                                     "a bandwidth of 101%: want 1% to 100%",
 		"generate claim c --cpus 4 --ways 4 --first-available one-node,any":              "a cache with 2 parts: a cache is for the CPUs of one NUMA node",
 		"generate claim c --device g=0":                                                  `--device "g=0": want CLASS or CLASS=NUMBER`,
-		"generate claim c --device g --mixed":                                            "there is no share of a NUMA node: want cpus, memory or hugepages as well",
+		"generate claim c --device g --set mixed=true":                                   `there is no share of a NUMA node: want cpus, memory or hugepages as well`,
 		"generate claim c --cpus 4 --parts 2":                                            "--parts 2: want --first-available as well",
 		"generate claim c --cpus 4 --first-available any":                                `alternatives "any": want one-node and then one or both of one-socket, any`,
 		"generate claim c --cpus 4 --first-available one-node":                           `alternatives "one-node": want one-node and then one or both of one-socket, any`,

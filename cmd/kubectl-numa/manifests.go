@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -19,18 +20,9 @@ import (
 // manifestFlags are the flags that the commands for classes and for claims have in
 // common.
 type manifestFlags struct {
-	config      manifest.Config
-	cores       *choice
-	l3          *choice
-	placement   *choice
-	partition   *choice
-	policy      *choice
+	settings    []string // field=value
 	coreType    *choice
 	exclusivity *choice
-	performance manifest.Performance
-	interrupts  *choice
-	energy      *choice
-	latency     int
 	tier        int64
 	socket      int64
 	node        int64
@@ -39,42 +31,16 @@ type manifestFlags struct {
 
 func newManifestFlags() *manifestFlags {
 	return &manifestFlags{
-		cores:       newOption(deviceclasses.CoresWhole, deviceclasses.CoresThread, deviceclasses.CoresOneThreadPerCore),
-		l3:          newOption(deviceclasses.L3Any, deviceclasses.L3Prefer, deviceclasses.L3Require),
-		placement:   newOption(deviceclasses.PlacementPack, deviceclasses.PlacementSpread, deviceclasses.PlacementDistribute),
-		partition:   newOption(deviceclasses.PartitionRoot, deviceclasses.PartitionIsolated, deviceclasses.PartitionNone),
-		policy:      newOption(deviceclasses.MemoryBind, deviceclasses.MemoryPreferred, deviceclasses.MemoryInterleave, deviceclasses.MemoryWeightedInterleave),
 		coreType:    newOption(deviceclasses.CoreTypes()...),
 		exclusivity: newOption(deviceclasses.Exclusivities()...),
-		interrupts:  newOption(deviceclasses.InterruptsAway, deviceclasses.InterruptsOwn),
-		energy:      newOption(deviceclasses.EnergyPerformance, deviceclasses.EnergyBalancePerformance, deviceclasses.EnergyBalancePower, deviceclasses.EnergyPower),
 		output:      newPrinter(manifestFormats()...),
 	}
 }
 
 func (m *manifestFlags) addTo(command *cobra.Command) {
 	flags := command.Flags()
-	m.cores.addTo(command, "cores", "", "how the CPUs share physical cores with other claims (default: the driver's, whole)")
-	m.l3.addTo(command, "l3", "", "whether all CPUs must share one level-3 cache (default: the driver's, any)")
-	m.placement.addTo(command, "placement", "", "how to choose among CPUs that are equally good (default: the driver's, pack)")
-	m.partition.addTo(command, "partition", "", "how the kernel keeps other tasks off the CPUs (default: the driver's)")
-	flags.BoolVar(&m.config.Mixed, "mixed", false, "let the containers run on the node's shared CPUs as well")
-	m.policy.addTo(command, "memory-policy", "", "memory policy of the containers (default: memory of the NUMA nodes where they run)")
-	flags.StringVar(&m.performance.MinFrequency, "min-frequency", "", "lowest `frequency` of the CPUs: such as 2.4GHz, min, base, max or \"1.5x base\"")
-	flags.StringVar(&m.performance.MaxFrequency, "max-frequency", "", "highest `frequency` of the CPUs, in the same form")
-	for _, flag := range []string{"min-frequency", "max-frequency"} {
-		complete(command, flag, func(*cobra.Command) []string {
-			return []string{deviceclasses.FrequencyMin, deviceclasses.FrequencyBase, deviceclasses.FrequencyMax}
-		})
-	}
-	flags.StringVar(&m.performance.Governor, "governor", "", "`name` of the frequency governor, such as performance")
-	m.energy.addTo(command, "energy-preference", "", "how the processor weighs speed against energy")
-	flags.StringVar(&m.performance.MinUncoreFrequency, "min-uncore-frequency", "", "lowest `frequency` of the uncore of the CPUs' dies: such as 2GHz, min or max")
-	complete(command, "min-uncore-frequency", func(*cobra.Command) []string {
-		return []string{deviceclasses.FrequencyMin, deviceclasses.FrequencyMax}
-	})
-	flags.IntVar(&m.latency, "idle-latency", 0, "longest time in `microseconds` that an idle CPU may need to wake up; 0 if it must never be idle (default: no limit)")
-	m.interrupts.addTo(command, "interrupts", "", "which interrupts the CPUs handle (default: those that they handle now)")
+	flags.StringSliceVar(&m.settings, "set", nil, "`field=value` of a configuration, such as cores=thread; can be repeated. The fields are "+strings.Join(deviceclasses.SettableFields(), ", "))
+	complete(command, "set", func(*cobra.Command) []string { return settings() })
 	m.coreType.addTo(command, "core-type", "", "only NUMA nodes with cores of this type")
 	m.exclusivity.addTo(command, "exclusivity", "", "only nodes with this exclusivity: who keeps other tasks off the CPUs")
 	flags.Int64Var(&m.tier, "memory-tier", 0, "only NUMA nodes with memory of this tier `number`; ordinary memory is tier 4")
@@ -83,18 +49,28 @@ func (m *manifestFlags) addTo(command *cobra.Command) {
 	m.output.addTo(command)
 }
 
-func (m *manifestFlags) zoneConfig() manifest.Config {
-	m.config.Cores, m.config.L3, m.config.Placement = m.cores.value, m.l3.value, m.placement.value
-	m.config.Partition, m.config.MemoryPolicy = m.partition.value, m.policy.value
-	return m.config
+// settings returns the values of --set, as far as they are a list.
+func settings() (values []string) {
+	for _, field := range deviceclasses.SettableFields() {
+		for _, value := range deviceclasses.ValuesOf(field) {
+			values = append(values, field+"="+value)
+		}
+	}
+	return values
 }
 
-func (m *manifestFlags) performanceConfig(command *cobra.Command) manifest.Performance {
-	m.performance.EnergyPreference, m.performance.Interrupts = m.energy.value, m.interrupts.value
-	if command.Flags().Changed("idle-latency") {
-		m.performance.IdleLatency = &m.latency
+// config returns the configurations that --set describes.
+func (m *manifestFlags) config() (config deviceclasses.RequestConfig, err error) {
+	for _, setting := range m.settings {
+		field, value, found := strings.Cut(setting, "=")
+		if !found {
+			return config, fmt.Errorf("--set %q: want field=value", setting)
+		}
+		if err := config.Set(field, value); err != nil {
+			return config, fmt.Errorf("--set %w", err)
+		}
 	}
-	return m.performance
+	return config, nil
 }
 
 func (m *manifestFlags) filter(command *cobra.Command) manifest.Filter {
@@ -125,44 +101,25 @@ func manifests(what string, list ...manifest.Object) document {
 	return d
 }
 
-func (c cli) generateClassCommand() *cobra.Command {
+func generateClassCommand(c cli, command *cobra.Command) runner {
 	m := newManifestFlags()
 	var locked []string
-	command := &cobra.Command{
-		Use:   "class NAME",
-		Short: "Print a DeviceClass of NUMA nodes",
-		Long: `Print a DeviceClass of NUMA nodes.
-
-Claims for the class get NUMA nodes that pass the filters. The class says how
-their CPUs and memory are used, and how fast and undisturbed the CPUs are. A
-claim can override all of this but the filters, unless --locked names the
-field.`,
-		Example: c.examples(`
-# NUMA nodes whose kernel keeps other tasks off the CPUs, without load balancing
-generate class quiet --exclusivity kernel --partition isolated --locked partition,mixed
-# one thread per core, and as few level-3 caches as possible
-generate class latency --cores one-thread-per-core --l3 prefer
-# CPUs at base frequency that wake up at once and handle no interrupts
-generate class steady --min-frequency base --max-frequency base --idle-latency 0 --interrupts away --locked idleLatency
-# memory on CXL devices
-generate class cxl --memory-tier 22 --memory-policy bind`),
-		Args: oneArgument("NAME"),
-		RunE: func(command *cobra.Command, args []string) error {
-			config, performance := m.zoneConfig(), m.performanceConfig(command)
-			if err := manifest.Lock(&config, &performance, locked); err != nil {
-				return err
-			}
-			object, err := manifest.Class(args[0], m.filter(command), config, performance)
-			if err != nil {
-				return err
-			}
-			return m.output.print(c.stdout, manifests("manifest", object))
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
 	m.addTo(command)
-	command.Flags().StringSliceVar(&locked, "locked", nil, "`fields` that claims must not change: "+strings.Join(slices.Concat(deviceclasses.ZoneFields(), deviceclasses.PerformanceFields()), ", "))
-	return command
+	command.Flags().StringSliceVar(&locked, "locked", nil, "`fields` that claims must not change: "+strings.Join(deviceclasses.LockableFields(), ", "))
+	return func(_ context.Context, args []string) error {
+		config, err := m.config()
+		if err != nil {
+			return err
+		}
+		if err := config.Lock(locked); err != nil {
+			return err
+		}
+		object, err := manifest.Class(args[0], m.filter(command), config)
+		if err != nil {
+			return err
+		}
+		return m.output.print(c.stdout, manifests("manifest", object))
+	}
 }
 
 // wishFlags are the flags of claims and claim templates.
@@ -180,41 +137,11 @@ type wishFlags struct {
 	same      *choice
 }
 
-func (c cli) generateClaimCommand(use string) *cobra.Command {
+// generateWishCommand is for claims and claim templates.
+func generateWishCommand(c cli, command *cobra.Command) runner {
 	w := wishFlags{manifestFlags: newManifestFlags(), same: newOption(manifest.SameNode, manifest.SameSocket)}
-	kind := map[string]string{"claim": "ResourceClaim", "template": "ResourceClaimTemplate"}[use]
-	command := &cobra.Command{
-		Use:   use + " NAME",
-		Short: "Print a " + kind + " for CPUs, memory and hugepages of NUMA nodes",
-		Long: "Print a " + kind + ` for CPUs, memory and hugepages of NUMA nodes.
-
-A share is what one NUMA node gives. With --first-available, the scheduler
-takes the first alternative that fits: if no NUMA node has enough left, several
-NUMA nodes give equal parts (--parts). With devices, the alternatives say how
-near each device is: on the NUMA node of the share, on its socket, or anywhere.`,
-		Example: strings.ReplaceAll(c.examples(`
-# 8 CPUs and their memory from one NUMA node
-generate USE NAME --cpus 8 --memory 16Gi
-# the same; else 4 and 4 CPUs of one socket, else of any two NUMA nodes
-generate USE NAME --cpus 8 --memory 16Gi --first-available one-node,one-socket,any
-# two shares on different NUMA nodes of one socket
-generate USE NAME --cpus 4 --memory 8Gi --hugepages 1Gi=2Gi --shares 2 --apart --same socket
-# CPUs on the same NUMA node as a device of another driver
-generate USE NAME --cpus 4 --memory 8Gi --device gpu.example.com --same node
-# CPUs as near to a GPU as there are: on its NUMA node, else on its socket, else anywhere
-generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa --first-available one-node,one-socket,any
-# CPUs with ways of their level-3 cache to themselves, and less memory bandwidth
-generate USE NAME --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%
-# fast CPUs that handle no interrupts
-generate USE NAME --cpus 4 --memory 8Gi --governor performance --min-frequency max --interrupts away
-# two GPUs and CPUs of one socket
-generate USE NAME --cpus 4 --memory 8Gi --device gpu.dra.numa=2 --same socket`), "USE NAME", use+" "+map[string]string{"claim": "trainer", "template": "workers"}[use]),
-		Args:              oneArgument("NAME"),
-		RunE:              func(command *cobra.Command, args []string) error { return w.run(c, command, kind, args[0]) },
-		ValidArgsFunction: cobra.NoFileCompletions,
-	}
 	w.addTo(command)
-	return command
+	return func(_ context.Context, args []string) error { return w.run(c, command, args[0]) }
 }
 
 func (w *wishFlags) addTo(command *cobra.Command) {
@@ -240,14 +167,14 @@ func (w *wishFlags) addTo(command *cobra.Command) {
 	w.manifestFlags.addTo(command)
 }
 
-func (w *wishFlags) run(c cli, command *cobra.Command, kind, name string) error {
+func (w *wishFlags) run(c cli, command *cobra.Command, name string) error {
 	w.name.Name = name
 	wish, err := w.read(command)
 	if err != nil {
 		return err
 	}
 	var object manifest.Object
-	if kind == "ResourceClaim" {
+	if command.Name() == "claim" {
 		object, err = manifest.Claim(w.name, wish)
 	} else {
 		object, err = manifest.Template(w.name, wish)
@@ -282,8 +209,10 @@ func (c cli) noteSockets(wish manifest.Wish) error {
 // read returns the wish that the flags describe.
 func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error) {
 	wish = w.wish
-	wish.CPUs, wish.Same, wish.Config, wish.Filter = w.cpus, w.same.value, w.zoneConfig(), w.filter(command)
-	wish.Performance = w.performanceConfig(command)
+	wish.CPUs, wish.Same, wish.Filter = w.cpus, w.same.value, w.filter(command)
+	if wish.Config, err = w.config(); err != nil {
+		return wish, err
+	}
 	if command.Flags().Changed("cpus") && w.cpus < 1 {
 		return wish, fmt.Errorf("--cpus %d: want 1 or more", w.cpus)
 	}

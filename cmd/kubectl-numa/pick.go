@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,32 +27,8 @@ type picking struct {
 	output *printer
 }
 
-func (c cli) pickCommand() *cobra.Command {
+func pickCommand(c cli, command *cobra.Command) runner {
 	p := picking{cli: c, output: newPrinter(formatTable, formatJSON, formatYAML, formatPath)}
-	command := &cobra.Command{
-		Use:   "pick",
-		Short: "Show which CPUs a claim would get now, and why",
-		Long: `Show which CPUs a claim would get now, and why.
-
-Without --zone, pick tries the NUMA nodes in order, and the first one with
-enough free CPUs gives them. If --zone names several NUMA nodes, each gives an
-equal part. In a cluster, the scheduler rounds the CPUs of a claim up to whole
-cores. The exit code is 1 if too few CPUs are free.
-
---policy is a list of key=value, separated by commas. You can leave out the key
-if no other key has the value:
-` + policyHelp(),
-		Example: c.examples(`
-# 8 CPUs on this machine: whole cores of the first NUMA node that has them
-pick --cpus 8
-# another machine, whose sys and proc were copied: 4 cores in one L3 of NUMA node 1, with
-# idle siblings, while other claims hold CPUs
-pick --root /tmp/machine --cpus 4 --zone 1 --used 24-27,120-123 --policy one-thread-per-core,l3=require
-# 16 CPUs from two NUMA nodes of that machine, as JSON
-pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
-		Args: c.flagsOnly,
-		RunE: func(*cobra.Command, []string) error { return p.run() },
-	}
 	addRoot(command, &p.root)
 	p.config.addTo(command)
 	flags := command.Flags()
@@ -69,7 +46,8 @@ pick --root /tmp/machine --cpus 16 --zone 0,1 -o json`),
 		}
 		return values
 	})
-	return command
+	command.Long += "\n" + policyHelp()
+	return func(context.Context, []string) error { return p.run() }
 }
 
 // policyHelp returns a line for each key.

@@ -84,42 +84,15 @@ files with the objects of a cluster. They change nothing.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(helpCommand())
-	for _, group := range c.groups() {
+	for _, group := range table() {
 		root.AddGroup(&cobra.Group{ID: group.question, Title: group.question})
-		for _, command := range group.commands {
+		for _, r := range group.rows {
+			command := c.command(r, r.name)
 			command.GroupID = group.question
 			root.AddCommand(command)
 		}
 	}
 	return root
-}
-
-// group is the commands that answer one kind of question.
-type group struct {
-	question string
-	commands []*cobra.Command
-}
-
-// groups returns all commands. Help shows the groups in this order, and sorts the commands
-// of each.
-func (c cli) groups() []group {
-	return []group{
-		{"What does a machine look like, and what would the driver do with it?", []*cobra.Command{
-			c.topologyCommand(), c.slicesCommand(), c.pickCommand(),
-		}},
-		{"Who has what, and who gets what?", []*cobra.Command{
-			c.statusCommand(), c.uiCommand(), c.simulateCommand(),
-		}},
-		{"Why does a pod not start, and what helps?", []*cobra.Command{
-			c.explainCommand(), c.suggestEvictionsCommand(), c.taintCommand(),
-		}},
-		{"What is wrong?", []*cobra.Command{
-			c.lintCommand(), c.validateCommand(), c.driftCommand(), c.gatherCommand(),
-		}},
-		{"What is there to use?", []*cobra.Command{
-			c.versionCommand(), c.featuresCommand(), c.generateCommand(),
-		}},
-	}
 }
 
 // asGroup makes a command that only has subcommands reject an unknown subcommand, with

@@ -181,6 +181,7 @@ func TestCompletion(t *testing.T) {
 		"lint --ignore ":                    strings.Join(ruleNames(), "\n") + "\n:4\n",
 		"generate machine /tmp/m --preset ": strings.Join(presetNames(), "\n") + "\n:4\n",
 		"suggest-evictions ":                "pod\n:4\n",
+		"generate class c --set ":           strings.Join(settings(), "\n") + "\n:4\n",
 	} {
 		_, stdout, _ := call(append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		if stdout != want {

@@ -23,51 +23,10 @@ type simulation struct {
 	strategy *choice
 }
 
-func (c cli) simulateCommand() *cobra.Command {
+func simulateCommand(c cli, command *cobra.Command) runner {
 	s := simulation{
 		reading:  c.reads(listFormats()),
 		strategy: newChoice(string(simulate.Scheduler), string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
-	}
-	command := &cobra.Command{
-		Use:   "simulate",
-		Short: "Show where the scheduler would place pods, and which devices they would get",
-		Long: `Show where the scheduler would place pods, and which devices they would get.
-
-simulate reads the Nodes, Pods, DeviceClasses, ResourceSlices, ResourceClaims,
-ResourceClaimTemplates and DeviceTaintRules of a cluster or of files. It changes
-nothing.
-
-Pods with a node run there. Pods without a node are placed one after the other,
-with the scheduler's own allocator: pods of files in the order in which they
-are read, pods of a cluster by priority and age. A later pod cannot get what an
-earlier pod got. A pod goes to the feasible node to which the scheduler's
-plugins give the highest score. If several nodes have it, the scheduler takes
-any of them, and simulate takes the first by name. With --strategy, a pod goes
-to the first feasible node by name, or to that with the fewest (spread) or the
-most (pack) pods.
-
-Of files, simulate also places the pods that manifests of Deployments,
-StatefulSets, DaemonSets, ReplicaSets, ReplicationControllers, Jobs, CronJobs
-and JobSets would get.
-
-With --namespace or --selector, simulate places all pods, but shows only these.
-
-The exit code is 1 if a pod has no node, and 2 if the scheduler gives up on one.`,
-		Example: c.examples(`
-# where will the pending pods of the cluster go?
-simulate
-# would the pods of a manifest fit into the cluster as it is now?
-simulate --from-cluster -f pods.yaml
-# the same without a cluster
-simulate -f nodes.yaml -f slices.yaml -f classes.yaml -f pods.yaml
-# only the pods of a team; they compete with those of others
-simulate -n team-a
-# all nodes on which each pod fits
-simulate -f cluster/ --all-nodes -o wide
-# a cluster in which devices cannot be shared
-simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
-		Args: c.flagsOnly,
-		RunE: withContext(s.run),
 	}
 	s.from.addTo(command)
 	addGates(command, &s.gates)
@@ -78,7 +37,7 @@ simulate -f cluster/ --feature-gates DRAConsumableCapacity=false`),
 	s.from.scope.addNamespacesTo(command, "pods")
 	s.from.scope.addSelectorTo(command, "pods")
 	s.output.addTo(command)
-	return command
+	return withContext(s.run)
 }
 
 func (s *simulation) run(ctx context.Context) error {

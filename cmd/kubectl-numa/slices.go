@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -25,40 +26,23 @@ type published struct {
 	output      *printer
 }
 
-func (c cli) slicesCommand() *cobra.Command {
-	return c.slicesOf(func(_ *cobra.Command, root string) (numa.Machine, error) { return readMachine(root) })
-}
+func slicesCommand(c cli, command *cobra.Command) runner { return slicesOf(c, command, readMachine) }
 
-// slicesOf returns a command that prints the slices of the machine that read returns.
-func (c cli) slicesOf(read func(command *cobra.Command, root string) (numa.Machine, error)) *cobra.Command {
+// slicesOf is for a command that prints the slices of the machine that read returns.
+func slicesOf(c cli, command *cobra.Command, read func(root string) (numa.Machine, error)) runner {
 	p := published{
 		cli:         c,
 		exclusivity: newChoice(string(driver.ExclusivityKernel), string(driver.ExclusivityNone)),
 		output:      newPrinter(formatYAML, formatJSON, formatPath),
-	}
-	command := &cobra.Command{
-		Use:   "slices",
-		Short: "Print the ResourceSlices that the driver would publish for a machine",
-		Long: `Print the ResourceSlices that the driver would publish for a machine.
-
-Files do not show whether the kernel can keep other tasks off the CPUs of a
-claim. Set --exclusivity, unless the NodeConfig sets exclusivity.`,
-		Example: c.examples(`
-# this machine as the node worker-1
-slices --node-name worker-1
-# another machine, whose sys and proc were copied, with its NodeConfig
-slices --root /tmp/machine --node-name worker-1 --config node.yaml --node-labels pool=batch -o json`),
-		Args: c.flagsOnly,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return p.run(func() (numa.Machine, error) { return read(command, p.root) }, command.Flags().Changed("exclusivity"))
-		},
 	}
 	addRoot(command, &p.root)
 	p.config.addTo(command)
 	command.Flags().StringVar(&p.nodeName, "node-name", "", "`name` of the machine's Node; required")
 	p.exclusivity.addTo(command, "exclusivity", "", "whether the kernel keeps other tasks off the CPUs of a claim")
 	p.output.addTo(command)
-	return command
+	return func(context.Context, []string) error {
+		return p.run(func() (numa.Machine, error) { return read(p.root) }, command.Flags().Changed("exclusivity"))
+	}
 }
 
 func (p *published) run(read func() (numa.Machine, error), exclusivityGiven bool) error {

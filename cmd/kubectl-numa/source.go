@@ -123,6 +123,28 @@ func (s *source) forCompletion(ctx context.Context) (*snapshot.Snapshot, error) 
 	return s.Snapshot(ctx)
 }
 
+// completion lets shells complete arguments with the names that the objects have. If the
+// objects cannot be read, there are no names to complete.
+func (s *source) completion(names func(objects *snapshot.Snapshot, args []string) []string) cobra.CompletionFunc {
+	return func(command *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		objects, err := s.forCompletion(command.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(objects, args), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeNode lets shells complete the argument of withNode.
+func (s *source) completeNode(names func(objects *snapshot.Snapshot) []string) cobra.CompletionFunc {
+	return s.completion(func(objects *snapshot.Snapshot, args []string) []string {
+		if len(args) > 0 {
+			return nil
+		}
+		return names(objects)
+	})
+}
+
 // base reads the objects of the cluster or the bundle, which objects from files can
 // replace.
 func (s *source) base(ctx context.Context) (*snapshot.Snapshot, error) {

@@ -35,59 +35,8 @@ type status struct {
 	shown []byte // what was last written
 }
 
-func (c cli) statusCommand() *cobra.Command {
+func statusCommand(c cli, command *cobra.Command) runner {
 	s := status{reading: c.reads(append(listFormats(), formatSVG))}
-	command := &cobra.Command{
-		Use:   "status [NODE]",
-		Short: "Show which claims hold the CPUs, memory, hugepages and devices of every NUMA node",
-		Long: `Show which claims hold the CPUs, memory, hugepages and devices of every NUMA
-node.
-
-status reads Nodes, Pods, ResourceSlices, ResourceClaims and DeviceTaintRules.
-It does not talk to nodes. In a table, each letter is a claim and each dot is
-free; svg is the same as a picture. For a cluster with many NUMA nodes, the
-table has one line for each node. wide is a table with a row for each device.
-json and yaml have everything; unknown values are null.
-
-With --cache, status shows only the level-3 caches that are divided: for each
-cache a strip of the ways that claims can have, by pool (guaranteed, besteffort,
-shared). A letter is a way of a claim, in the pool besteffort of its minimum, or
-in the pool shared a member. Each dot is free. The cells are amounts: the
-objects of a cluster do not say which ways a claim has.
-
-With --ask-nodes as well, status runs a program in the driver's pod on each
-node, as drift does. It draws which ways these are and who has the others, and
-says how many classes and RMIDs are left, and what the kernel counts of each
-claim: how much of a cache it occupies, and how many bytes it moved from and to
-memory. wide is then a table of these counters.
-
-With --namespace, status shows the claims and pods of one namespace, and the
-nodes on which these claims hold something. What other claims hold there is
-shown as well, because it is not free.`,
-		Example: c.examples(`
-# the cluster that kubectl talks to
-status
-# one node, drawn again whenever something changes
-status worker-1 --watch
-# who has ways of level-3 caches, and how many are left
-status --cache
-# which ways these are, and what claims use of the caches
-status --cache --ask-nodes
-# one node as a picture
-status worker-1 -o svg >worker-1.svg
-# what the claims of a team hold
-status -n team-a
-# a row for each device of some nodes, from files with the objects of a cluster
-status -l pool=batch -o wide -f cluster/`),
-		Args: oneNodeOrNone,
-		RunE: withNode(&s.node, s.run),
-		ValidArgsFunction: s.completeNode(func(objects *snapshot.Snapshot) (names []string) {
-			for _, node := range objects.Nodes {
-				names = append(names, node.Name)
-			}
-			return names
-		}),
-	}
 	s.from.addTo(command)
 	s.from.scope.addNamespacesTo(command, "claims")
 	s.from.scope.addSelectorTo(command, "nodes")
@@ -96,7 +45,13 @@ status -l pool=batch -o wide -f cluster/`),
 	command.Flags().BoolVar(&s.cache, "cache", false, "show only the ways of level-3 caches, their classes and limits of bandwidth")
 	command.Flags().BoolVar(&s.askNodes, "ask-nodes", false, "with --cache: also run a program in the driver's pod on each node; needs the verbs get and create on pods/exec there")
 	command.Flags().BoolVarP(&s.watch, "watch", "w", false, "show the status again whenever something changes in the cluster")
-	return command
+	command.ValidArgsFunction = s.from.completeNode(func(objects *snapshot.Snapshot) (names []string) {
+		for _, node := range objects.Nodes {
+			names = append(names, node.Name)
+		}
+		return names
+	})
+	return withNode(&s.node, s.run)
 }
 
 func (s *status) run(ctx context.Context) error {
@@ -216,10 +171,7 @@ func devicesTable(s style, cluster holdings.Cluster) string {
 		for i := range devices {
 			device := &devices[i]
 			var free []string
-			for _, r := range device.Resources {
-				if device.IsLimit(r.Name) {
-					continue
-				}
+			for _, r := range device.Shown() {
 				free = append(free, fmt.Sprintf("%s %s of %s", r.Name, amountText(r.Free), amountText(r.Total)))
 			}
 			name := deviceName{device.Driver, device.Pool, device.Name}.String()
@@ -227,10 +179,13 @@ func devicesTable(s style, cluster holdings.Cluster) string {
 		}
 	}
 	for _, node := range cluster.Nodes {
-		for _, zone := range node.NUMANodes {
-			add(node.Name, strconv.FormatInt(zone.ID, 10), zone.Devices)
+		for _, place := range node.View().Places {
+			zone := "-"
+			if place.NUMANode != nil {
+				zone = strconv.FormatInt(*place.NUMANode, 10)
+			}
+			add(node.Name, zone, place.Devices)
 		}
-		add(node.Name, "-", node.Devices)
 	}
 	add("-", "-", cluster.Elsewhere)
 	return s.table(rows, 0)

@@ -17,44 +17,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-func (c cli) suggestEvictionsCommand() *cobra.Command {
+func suggestEvictionsCommand(c cli, command *cobra.Command) runner {
 	q := c.asks()
-	command := &cobra.Command{
-		Use:   "suggest-evictions pod NAME",
-		Short: "Show which pods of lower priority you would have to delete for a pending pod",
-		Long: `Show which pods of lower priority you would have to delete for a pending pod.
-
-The scheduler does not preempt pods for the devices of claims. This command
-looks for the fewest running pods whose deletion gives the pending pod a node.
-It deletes nothing.
-
-The command tries all sets of up to three pods ("exact": no smaller set is
-enough). If none of these is enough, it takes all pods of a node and removes
-those that can stay ("greedy": there may be a smaller set, but no pod of this
-set can stay). The search takes two minutes at most. Of several sets it prefers
-the one with the lowest priorities, then the one with the fewest claims, then
-the one with the newest pods.
-
-A claim becomes free only when all its users are gone. The command never
-suggests pods of DaemonSets, static pods or pods that are terminating. It leaves
-out and names pods that a PodDisruptionBudget does not allow to evict now, and
-pods whose controller would create them again with a claim that they name. It
-does not consider other pending pods: one of them may take what becomes free.
-The priority of a pod is its spec.priority, which the API server fills in.
-
-The exit code is 0 also if nothing has to be deleted, and 1 if nothing helps.`,
-		Example: c.examples(`
-# which pods would have to go for this pod?
-suggest-evictions pod trainer -n team-a
-# the same for a cluster that is a folder of files, as JSON
-suggest-evictions pod trainer -n team-a -f cluster/ -o json`),
-	}
 	pods := objectKind{"pod", "", []string{"po", "pods"}, false, func(objects *snapshot.Snapshot, namespace string) []string {
 		return namesIn(objects.Waiting(), namespace)
 	}}
-	q.takes(command, []objectKind{pods}, func(ctx context.Context, _, name string) error { return q.suggestEvictions(ctx, name) })
 	q.addTo(command)
-	return command
+	return q.takes(command, []objectKind{pods}, func(ctx context.Context, _, name string) error { return q.suggestEvictions(ctx, name) })
 }
 
 func (q *question) suggestEvictions(ctx context.Context, name string) error {

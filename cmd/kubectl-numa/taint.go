@@ -26,44 +26,12 @@ type tainting struct {
 	output     *printer
 }
 
-func (c cli) taintCommand() *cobra.Command {
+func taintCommand(c cli, command *cobra.Command) runner {
 	t := tainting{
 		cli:     c,
 		effect:  newChoice(string(resourceapi.DeviceTaintEffectNoSchedule), string(resourceapi.DeviceTaintEffectNoExecute), string(resourceapi.DeviceTaintEffectNone)),
 		version: newOption("v1", "v1beta2", "v1alpha3"),
 		output:  newPrinter(manifestFormats()...),
-	}
-	command := &cobra.Command{
-		Use:   "taint NODE/DEVICE...",
-		Short: "Print the DeviceTaintRules that drain zones or other devices",
-		Long: `Print the DeviceTaintRules that drain zones or other devices.
-
-With the effect NoSchedule, no new claim gets the device. With NoExecute,
-Kubernetes also deletes the pods that use it, at once and without asking
-PodDisruptionBudgets. Claims that tolerate the taint are excepted. taint names
-the pods that use the devices now. It changes nothing: pipe its output to
-kubectl apply -f -. With the same --key, the rule for a device always has the
-same name, so that you can apply NoSchedule first and NoExecute later.
-
-A device of this driver is NODE/DEVICE, such as worker-1/numa-0, which is a
-zone. A device of any driver is DRIVER/POOL/DEVICE, as simulate prints it.`,
-		Example: c.examples(`
-# no new claims for a zone
-taint worker-1/numa-1
-# the same, and delete the pods that use it
-taint worker-1/numa-1 --effect NoExecute
-# the name of the rule, to delete it
-taint worker-1/numa-1 -o name
-# a network card and a device of another driver
-taint worker-1/nic-0000-3b-00-0 gpu.example.com/worker-1/gpu-0`),
-		RunE: func(command *cobra.Command, args []string) error { return t.run(command.Context(), args) },
-		ValidArgsFunction: func(command *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			objects, err := t.from.Snapshot(command.Context())
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return deviceNames(objects), cobra.ShellCompDirectiveNoFileComp
-		},
 	}
 	t.from.addTo(command)
 	flags := command.Flags()
@@ -72,7 +40,8 @@ taint worker-1/nic-0000-3b-00-0 gpu.example.com/worker-1/gpu-0`),
 	t.effect.addTo(command, "effect", "", "what the taint does")
 	t.version.addTo(command, "api-version", "", "version of resource.k8s.io (default: the one that the cluster serves, else v1)")
 	t.output.addTo(command)
-	return command
+	command.ValidArgsFunction = t.from.completion(func(objects *snapshot.Snapshot, _ []string) []string { return deviceNames(objects) })
+	return t.run
 }
 
 // deviceName identifies a device.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,28 +29,8 @@ type topology struct {
 	width  int
 }
 
-func (c cli) topologyCommand() *cobra.Command {
+func topologyCommand(c cli, command *cobra.Command) runner {
 	t := topology{cli: c, output: newPrinter(formatTable, formatJSON, formatYAML, formatPath, formatSVG)}
-	command := &cobra.Command{
-		Use:   "topology",
-		Short: "Draw a machine: NUMA nodes, caches, cores, memory and PCI devices",
-		Long: `Draw a machine: NUMA nodes, caches, cores, memory and PCI devices.
-
-table is a drawing for a terminal, and svg is the same as a picture. json and
-yaml list all CPUs and devices; values that the kernel does not say are null.
-jsonpath=TEMPLATE reads json.`,
-		Example: c.examples(`
-# this machine
-topology
-# another machine, whose sys and proc were copied, as a picture
-topology --root /tmp/machine -o svg >machine.svg
-# a node of a cluster whose bundle you have
-topology --from bundle.tar.gz --node worker-1
-# the CPUs of NUMA node 1
-topology -o jsonpath='{.nodes[?(@.id==1)].cpus}'`),
-		Args: c.flagsOnly,
-		RunE: func(command *cobra.Command, _ []string) error { return t.run(command.Flags().Changed("root")) },
-	}
 	addRoot(command, &t.root)
 	command.Flags().StringVar(&t.bundle, "from", "", "`bundle` that gather wrote, to read instead of --root")
 	command.Flags().StringVar(&t.node, "node", "", "`name` of a node of the bundle")
@@ -60,7 +41,7 @@ topology -o jsonpath='{.nodes[?(@.id==1)].cpus}'`),
 	})
 	t.output.addTo(command)
 	addWidth(command, &t.width)
-	return command
+	return func(context.Context, []string) error { return t.run(command.Flags().Changed("root")) }
 }
 
 func (t *topology) run(rootGiven bool) error {

@@ -33,50 +33,19 @@ type pages struct {
 	layout  bool
 }
 
-func (c cli) uiCommand() *cobra.Command {
+func uiCommand(c cli, command *cobra.Command) runner {
 	p := pages{cli: c}
-	command := &cobra.Command{
-		Use:   "ui",
-		Short: "Serve the status as web pages, for a browser on this machine",
-		Long: `Serve the status as web pages, for a browser on this machine.
-
-There is a page for all nodes, for each node, for the events about each zone,
-for each claim, and for each pod without a node. The page of such a pod shows
-the answer of explain. The pages follow the cluster, work without JavaScript,
-and change nothing. To stop the server, press ctrl-c.
-
-No object of the API server says where the CPUs of a node are. A bundle of
-gather does, so its nodes are drawn CPU by CPU. For a cluster, set --layout: the
-page of a node then runs a program in the driver's pod on that node, as drift
-does. You need the verbs get and create on pods/exec in the driver's namespace.
-
-The pages have what you may read. So the address that the command prints has a
-token, without which other users of this machine cannot read them.`,
-		Example: c.examples(`
-# the cluster that kubectl talks to
-ui
-# use any free port
-ui --listen 127.0.0.1:0
-# draw the CPUs of each node by core and L3 cache
-ui --layout
-# a bundle that gather wrote
-ui --from bundle.tar.gz
-# a folder of files with objects; the pages do not change
-ui -f cluster/`),
-		Args: c.flagsOnly,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			return p.run(ctx)
-		},
-	}
 	p.from.addTo(command)
 	p.from.addDriverTo(command)
 	addGates(command, &p.gates)
 	command.Flags().StringVar(&p.listen, "listen", defaultListen, "loopback `address` and port of the server; port 0 is any free port")
 	command.Flags().BoolVar(&p.layout, "layout", false, "ask the driver's pods where the CPUs of nodes are, and draw them")
 	command.Flags().BoolVar(&p.anyUser, "any-user", false, "let every user of this machine read the pages, with the rights of your kubeconfig")
-	return command
+	return func(ctx context.Context, _ []string) error {
+		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		return p.run(ctx)
+	}
 }
 
 // run serves the pages until ctx ends.

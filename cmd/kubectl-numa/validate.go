@@ -18,39 +18,12 @@ type inspection struct {
 	askNodes bool
 }
 
-func (c cli) validateCommand() *cobra.Command {
+func validateCommand(c cli, command *cobra.Command) runner {
 	v := inspection{reading: c.reads(listFormats())}
-	command := &cobra.Command{
-		Use:   "validate",
-		Short: "Find problems of a cluster and its nodes",
-		Long: `Find problems of a cluster and its nodes, as far as the driver depends on them:
-versions, feature gates, what the chart installed, zones, settings of the
-kubelets, and pods that hold more than they request. validate changes nothing.
-With --selector, it leaves out findings about other nodes.
-
-The exit code is 0 if nothing is wrong, 1 if something is wrong, and 2 if the
-cluster cannot be read. If you are not allowed to read something, validate says
-so, but does not count it as a problem.
-
-With --ask-nodes, validate also finds what only a node knows, such as a
-container runtime without NRI. For that, it runs a program in the driver's pod
-on each node, as drift does. A bundle of gather has these answers.`,
-		Example: c.examples(`
-# is anything wrong?
-validate
-# also ask the nodes
-validate --ask-nodes
-# is anything wrong with the cluster or these nodes?
-validate -l pool=batch
-# the same for a bundle that gather wrote, as JSON
-validate --from bundle.tar.gz -o json`),
-		Args: c.flagsOnly,
-		RunE: withContext(v.run),
-	}
 	command.Flags().BoolVar(&v.askNodes, "ask-nodes", false, "also run a program in the driver's pod on each node; needs the verbs get and create on pods/exec there")
 	v.addDiagnosisTo(command)
 	v.from.scope.addSelectorTo(command, "nodes")
-	return command
+	return withContext(v.run)
 }
 
 func (v *inspection) run(ctx context.Context) error {

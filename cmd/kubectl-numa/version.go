@@ -20,31 +20,11 @@ type versions struct {
 	clientOnly bool
 }
 
-func (c cli) versionCommand() *cobra.Command {
+func versionCommand(c cli, command *cobra.Command) runner {
 	v := versions{reading: c.reads(answerFormats())}
-	command := &cobra.Command{
-		Use:   "version",
-		Short: "Show the versions of this program, the chart, the driver and Kubernetes, and what differences mean",
-		Long: `Show the versions of this program, the chart, the driver and Kubernetes, and
-what differences mean.
-
-version reads the version of the API server, the DaemonSet and the webhook of
-the chart, the driver's pods, and the nodes. A program's version is that of its
-label app.kubernetes.io/version, which is the chart's appVersion; its image is
-shown as well, because you can set another tag.`,
-		Example: c.examples(`
-# all versions
-version
-# only that of this program; no cluster is asked
-version --client
-# those of a cluster whose bundle you have
-version --from bundle.tar.gz -o yaml`),
-		Args: c.flagsOnly,
-		RunE: withContext(v.run),
-	}
 	command.Flags().BoolVar(&v.clientOnly, "client", false, "show only the version of this program, without asking a cluster")
 	v.addDiagnosisTo(command)
-	return command
+	return withContext(v.run)
 }
 
 // run prints the version of this program even if the cluster cannot be read.

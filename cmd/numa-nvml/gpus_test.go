@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -199,13 +201,13 @@ func TestWithoutALibraryItSaysSo(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	var output bytes.Buffer
-	if file, err := parse(nil, &output); file != "/run/dra-numa/gpus.json" || err != nil {
+	parse := func(args ...string) (string, error) { return parse(cli.Call{Args: args, Stdout: io.Discard}) }
+	if file, err := parse(); file != "/run/dra-numa/gpus.json" || err != nil {
 		t.Errorf("file %q, %v", file, err)
 	}
-	for _, args := range [][]string{{"x"}, {"-x"}} {
-		if _, err := parse(args, &output); err == nil {
-			t.Errorf("%q is taken", args)
+	for _, arg := range []string{"x", "-x"} {
+		if _, err := parse(arg); err == nil {
+			t.Errorf("%q is taken", arg)
 		}
 	}
 }

@@ -9,19 +9,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"log"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
@@ -34,15 +30,19 @@ const (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("numa-nvml: ")
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	file, err := parse(os.Args[1:], os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		log.Print("error: ", err)
-		os.Exit(2)
+	cli.Main("numa-nvml", func(ctx context.Context, args []string) error {
+		return cli.Program{Name: "numa-nvml", Commands: []cli.Command{
+			{Name: "", Args: "[flags]", Run: run, About: `Asks NVIDIA's library about the GPUs of this node, and writes what it says to a file
+that dra-numa reads. It does so until it is ended.`},
+		}}.Run(ctx, args, os.Stdout)
+	})
+}
+
+// run writes the file until ctx ends.
+func run(ctx context.Context, c cli.Call) error {
+	file, err := parse(c)
+	if err != nil {
+		return err
 	}
 	library, known := nvml.New(), &seen{faults: map[string]string{}}
 	for before := ""; ctx.Err() == nil; {
@@ -56,19 +56,13 @@ func main() {
 		case <-time.After(retry):
 		}
 	}
+	return nil
 }
 
-func parse(args []string, output io.Writer) (file string, err error) {
-	flags := flag.NewFlagSet("numa-nvml", flag.ContinueOnError)
-	flags.SetOutput(output)
+func parse(c cli.Call) (file string, err error) {
+	flags := c.Flags()
 	flags.StringVar(&file, "report", "/"+numa.GPUReportFile, "`file` to write")
-	if err := flags.Parse(args); err != nil {
-		return "", err
-	}
-	if flags.NArg() > 0 {
-		return "", fmt.Errorf("unexpected argument %q, numa-nvml takes only flags", flags.Arg(0))
-	}
-	return file, nil
+	return file, c.ParseAll(flags)
 }
 
 // report writes the file whenever the report changes, until the context ends.

@@ -2,14 +2,13 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 // joining is the command line of numa-pin joined.
@@ -21,9 +20,9 @@ type joining struct {
 // runJoined stops the container whose OCI state is on standard input, unless the runtime
 // has put it into its group of resctrl. A runtime that does not know the field of its
 // configuration says nothing. It also records that the container uses the claim.
-func runJoined(args []string, host host, streams streams) error {
-	j, help, err := parseJoined(args, streams.out)
-	if help || err != nil {
+func runJoined(c cli.Call, host host, streams streams) error {
+	j, err := parseJoined(c)
+	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(j.records), stopFile)); err == nil {
@@ -76,20 +75,9 @@ func (j joining) check(host host, pid int) error {
 	return nil
 }
 
-func parseJoined(args []string, out io.Writer) (j joining, help bool, err error) {
-	flags := flag.NewFlagSet("joined", flag.ContinueOnError)
-	flags.StringVar(&j.claim.UID, "uid", "", "")
-	flags.StringVar(&j.claim.Name, "claim", "", "")
-	flags.StringVar(&j.group, "group", "", "")
-	flags.StringVar(&j.lock, "lock", defaultLock, "")
-	flags.StringVar(&j.records, "records", defaultRecords, "")
-	if help, err := parseFlags(flags, args, joinedUsage, out); help || err != nil {
-		return j, help, err
-	}
-	for _, required := range []struct{ flag, value string }{{"uid", j.claim.UID}, {"claim", j.claim.Name}, {"group", j.group}} {
-		if required.value == "" {
-			return j, false, usageError{"--" + required.flag + " is required", joinedUsage}
-		}
-	}
-	return j, false, nil
+func parseJoined(c cli.Call) (j joining, err error) {
+	flags := c.Flags()
+	addClaim(flags, &j.claim, &j.lock, &j.records)
+	flags.StringVar(&j.group, "group", "", "`name` of the group of resctrl")
+	return j, c.ParseAll(flags, "uid", "claim", "group")
 }

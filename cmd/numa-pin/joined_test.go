@@ -49,12 +49,12 @@ func TestGroupIsNotCheckedWhilePinningIsStopped(t *testing.T) {
 
 func TestNonsenseOfJoinedIsOneLine(t *testing.T) {
 	for _, row := range []struct{ args, want string }{
-		{"joined", "--uid is required"},
-		{"joined --uid=u", "--claim is required"},
-		{"joined --uid=u --claim=a/b", "--group is required"},
-		{"joined --uid=u --claim=a/b --group=g more", `unexpected argument "more"`},
+		{"joined", "--uid is missing"},
+		{"joined --uid=u", "--claim is missing"},
+		{"joined --uid=u --claim=a/b", "--group is missing"},
+		{"joined --uid=u --claim=a/b --group=g more", `unexpected argument "more", numa-pin joined takes only flags`},
 	} {
-		if _, err := runWith(t.Context(), host{}, "", strings.Fields(row.args)...); err == nil || err.Error() != row.want+"; usage: "+joinedUsage {
+		if _, err := runWith(t.Context(), host{}, "", strings.Fields(row.args)...); err == nil || err.Error() != row.want {
 			t.Errorf("%s: error %v, want %s", row.args, err, row.want)
 		}
 	}

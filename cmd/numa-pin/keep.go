@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -13,24 +12,24 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 // runKeep runs the keeper until the context ends.
-func runKeep(ctx context.Context, args []string, host host, streams streams) error {
+func runKeep(ctx context.Context, c cli.Call, host host, streams streams) error {
 	var lock, records, kubelet, tell, beats string
-	flags := flag.NewFlagSet("keep", flag.ContinueOnError)
-	flags.StringVar(&host.cgroups, "cgroups", host.cgroups, "")
-	flags.StringVar(&host.workqueues, "workqueues", "", "")
-	flags.StringVar(&lock, "lock", defaultLock, "")
-	flags.StringVar(&records, "records", defaultRecords, "")
-	flags.StringVar(&kubelet, "kubelet", "", "")
-	flags.StringVar(&tell, "policies", "", "")
-	flags.StringVar(&beats, "heartbeat", "", "")
-	if help, err := parseFlags(flags, args, keepUsage, streams.out); help || err != nil {
+	flags := c.Flags()
+	addFiles(flags, &lock, &records)
+	flags.StringVar(&host.cgroups, "cgroups", host.cgroups, "cgroup v2 `directory` of the host")
+	flags.StringVar(&host.workqueues, "workqueues", "", "`directory` with the CPU mask of the kernel's workqueues (default: it is not written)")
+	flags.StringVar(&kubelet, "kubelet", "", "root `directory` of the kubelet, with the state of its managers")
+	flags.StringVar(&tell, "policies", "", "`directory` in which the daemon is told their policies")
+	flags.StringVar(&beats, "heartbeat", "", "`directory` in which the daemon is told that the keeper works")
+	if err := c.ParseAll(flags); err != nil {
 		return err
 	}
 	if (kubelet == "") != (tell == "") {
-		return usageError{"--kubelet and --policies belong together", keepUsage}
+		return cli.Usagef("--kubelet and --policies belong together")
 	}
 	opened, err := host.open(records)
 	if err != nil {

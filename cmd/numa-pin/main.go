@@ -5,7 +5,8 @@
 // the OCI state on standard input. It finds the cgroup and pins it under the host's
 // lock. Unless the kernel grants exactly what the claim was given, it ends with an
 // error, which aborts the container. It decides nothing and reads nothing from the
-// container's environment.
+// container's environment. A refusal comes with the plan: what the hook wanted to write. With
+// --dry-run, the hook prints the plan and changes nothing.
 //
 // numa-pin use is the createRuntime hook in the other CDI devices. It records that the
 // container uses the claim, so that what the claim holds is not given to another one while the
@@ -29,34 +30,14 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	host := host{proc: "/proc", cgroups: "/sys/fs/cgroup", workqueues: "/sys/" + pin.WorkqueuesDir, machine: "/"}
 	streams := streams{os.Stdin, os.Stdout, os.Stderr}
-	status := exit(run(ctx, os.Args[1:], host, streams), os.Stderr)
-	stop()
-	os.Exit(status)
-}
-
-// exit prints the error on one line and returns the exit status.
-func exit(err error, stderr io.Writer) int {
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintf(stderr, "numa-pin: error: %v\n", err)
-	if usage := (usageError{}); errors.As(err, &usage) {
-		return 2
-	}
-	return 1
+	cli.Main("numa-pin", func(ctx context.Context, args []string) error { return run(ctx, args, host, streams) })
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -27,9 +27,9 @@ type seeing struct {
 // runtime ends one whose poststart hook fails.
 //
 // It does nothing for a runtime that runs containers in virtual machines.
-func runMempolicy(args []string, host host, streams streams) error {
-	s, help, err := parseMempolicy(args, streams.out)
-	if help || err != nil {
+func runMempolicy(c cli.Call, host host, streams streams) error {
+	s, err := parseMempolicy(c)
+	if err != nil {
 		return err
 	}
 	if err := s.see(host, streams.in); err != nil {
@@ -83,23 +83,15 @@ func readSet(file string) (cpuset.Set, error) {
 	return cpuset.Parse(strings.TrimSpace(string(text)))
 }
 
-func parseMempolicy(args []string, out io.Writer) (s seeing, help bool, err error) {
-	flags := flag.NewFlagSet("mempolicy", flag.ContinueOnError)
-	flags.StringVar(&s.claim.UID, "uid", "", "")
-	flags.StringVar(&s.claim.Name, "claim", "", "")
-	flags.StringVar(&s.lock, "lock", defaultLock, "")
-	flags.StringVar(&s.records, "records", defaultRecords, "")
-	flags.Func("want", "", func(text string) (err error) {
-		s.want, err = pin.ParseMemoryPolicy(text)
-		return err
-	})
-	if help, err := parseFlags(flags, args, mempolicyUsage, out); help || err != nil {
-		return s, help, err
+func parseMempolicy(c cli.Call) (s seeing, err error) {
+	flags := c.Flags()
+	addClaim(flags, &s.claim, &s.lock, &s.records)
+	want := flags.String("want", "", "memory `policy` of the claim")
+	if err := c.ParseAll(flags, "uid", "claim", "want"); err != nil {
+		return s, err
 	}
-	for _, required := range []struct{ flag, value string }{{"uid", s.claim.UID}, {"claim", s.claim.Name}, {"want", string(s.want)}} {
-		if required.value == "" {
-			return s, false, usageError{"--" + required.flag + " is required", mempolicyUsage}
-		}
+	if s.want, err = pin.ParseMemoryPolicy(*want); err != nil {
+		return s, cli.Usagef("--want: %w", err)
 	}
-	return s, false, nil
+	return s, nil
 }

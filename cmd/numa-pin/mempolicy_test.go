@@ -95,13 +95,13 @@ func TestMempolicyStopsNoContainer(t *testing.T) {
 
 func TestNonsenseOfMempolicyIsOneLine(t *testing.T) {
 	for _, row := range []struct{ args, want string }{
-		{"mempolicy", "--uid is required"},
-		{"mempolicy --uid=u", "--claim is required"},
-		{"mempolicy --uid=u --claim=a/b", "--want is required"},
-		{"mempolicy --uid=u --claim=a/b --want=bind:0 more", `unexpected argument "more"`},
-		{"mempolicy --uid=u --claim=a/b --want=bind", `invalid value "bind" for flag -want: memory policy "bind": want a mode and NUMA nodes, such as bind:0-1`},
+		{"mempolicy", "--uid is missing"},
+		{"mempolicy --uid=u", "--claim is missing"},
+		{"mempolicy --uid=u --claim=a/b", "--want is missing"},
+		{"mempolicy --uid=u --claim=a/b --want=bind:0 more", `unexpected argument "more", numa-pin mempolicy takes only flags`},
+		{"mempolicy --uid=u --claim=a/b --want=bind", `--want: memory policy "bind": want a mode and NUMA nodes, such as bind:0-1`},
 	} {
-		if _, err := runWith(t.Context(), host{}, "", strings.Fields(row.args)...); err == nil || err.Error() != row.want+"; usage: "+mempolicyUsage {
+		if _, err := runWith(t.Context(), host{}, "", strings.Fields(row.args)...); err == nil || err.Error() != row.want {
 			t.Errorf("%s: error %v, want %s", row.args, err, row.want)
 		}
 	}

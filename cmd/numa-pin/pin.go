@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -24,21 +26,25 @@ type config struct {
 	pods          []string   // those that scope was decided for; nil: all
 	idle          cpuset.Set // the part of the claim's CPUs that the container must not run on
 	lock, records string
+	dryRun        bool // print the plan, and change nothing
 }
 
 // stopFile is next to the directory of the records. While it exists, nothing is pinned.
 const stopFile = "stop-pinning"
 
 // runPin pins the container whose OCI state is on standard input.
-func runPin(args []string, host host, streams streams) error {
+func runPin(c cli.Call, host host, streams streams) error {
 	began := time.Now()
-	config, help, err := parsePin(args, streams.out)
-	if help || err != nil {
+	config, err := parsePin(c)
+	if err != nil {
 		return err
 	}
 	stop := filepath.Join(filepath.Dir(config.records), stopFile)
 	if _, err := os.Stat(stop); err == nil {
 		fmt.Fprintf(streams.err, "numa-pin: not pinned to %s for claim %s: %s exists\n", config.claim.Pinning, config.claim.Name, stop)
+		if config.dryRun {
+			return nil
+		}
 		if err := config.recordUse(host, streams.in); err != nil {
 			fmt.Fprintf(streams.err, "numa-pin: %v\n", err) // nothing may stop a container now
 		}
@@ -48,14 +54,65 @@ func runPin(args []string, host host, streams streams) error {
 	if err != nil {
 		return config.errorf("container", err)
 	}
+	if config.dryRun {
+		return config.show(host, state, streams.out)
+	}
 	err = pinContainer(config, host, state, began)
 	if err == nil {
 		return nil
+	}
+	if refused := (*pin.RefusedError)(nil); errors.As(err, &refused) && len(refused.Plan.Writes) > 0 {
+		err = &cli.DetailedError{Err: err, Details: "the plan was:\n" + planText(refused.Plan)}
 	}
 	if left := leaveRefusal(config.claim.ClaimRef, config.records, host, state, err); left != nil {
 		return fmt.Errorf("%w; leave the reason: %w", err, left)
 	}
 	return err
+}
+
+// show prints what the hook would write, and changes nothing.
+func (c config) show(host host, state state, stdout io.Writer) error {
+	container, err := state.cgroup(host.proc)
+	if err != nil {
+		return c.errorf("container "+state.ID, err)
+	}
+	boot, err := host.bootID()
+	if err != nil {
+		return err
+	}
+	c.setLater(container)
+	plan, err := pin.Preview(os.DirFS(host.cgroups), os.DirFS(c.records), boot, container, c.scope, c.claim)
+	if err != nil {
+		return c.errorf("container "+container, err)
+	}
+	text := planText(plan)
+	if !c.idle.IsEmpty() {
+		text += fmt.Sprintf("threads of process %d <- without cpus %s\n", state.PID, c.idle)
+	}
+	if text == "" {
+		text = "nothing to write\n"
+	}
+	_, err = fmt.Fprintf(stdout, "pin container %s to %s for claim %s:\n%s", container, c.claim.Pinning, c.claim.Name, text)
+	return err
+}
+
+// planLines bounds what is printed of a plan: tenants may have made many cgroups.
+const planLines = 40
+
+// planText is the plan, without the end of a long one.
+func planText(plan pin.Plan) string {
+	left := len(plan.Writes) - planLines
+	if left <= 0 {
+		return plan.String()
+	}
+	plan.Writes = plan.Writes[:planLines]
+	return plan.String() + fmt.Sprintf("and %d more\n", left)
+}
+
+// setLater says whether the container's pod came later than those that the scope was decided
+// for.
+func (c *config) setLater(container string) {
+	c.claim.Later = c.scope == pin.ScopePod && c.pods != nil && !pin.InPod(container, c.pods)
 }
 
 // recordUse records that the container uses the claim. Nothing pins it.
@@ -101,47 +158,41 @@ func leaveRefusal(claim pin.ClaimRef, records string, host host, state state, wh
 	})
 }
 
-func parsePin(args []string, out io.Writer) (c config, help bool, err error) {
-	flags := flag.NewFlagSet("pin", flag.ContinueOnError)
-	flags.StringVar(&c.claim.UID, "uid", "", "")
-	flags.StringVar(&c.claim.Name, "claim", "", "")
-	flags.StringVar(&c.lock, "lock", defaultLock, "")
-	flags.StringVar(&c.records, "records", defaultRecords, "")
-	setFlag(flags, "cpus", &c.claim.CPUs)
-	setFlag(flags, "mems", &c.claim.Mems)
-	setFlag(flags, "idle", &c.idle)
+func parsePin(call cli.Call) (c config, err error) {
+	flags := call.Flags()
+	addClaim(flags, &c.claim.ClaimRef, &c.lock, &c.records)
+	setFlag(flags, "cpus", "`list` of CPUs of the claim", &c.claim.CPUs)
+	setFlag(flags, "mems", "`list` of NUMA nodes of the claim", &c.claim.Mems)
+	setFlag(flags, "idle", "`list` of CPUs of the claim on which the container must not run", &c.idle)
 	c.claim.Partition = pin.PartitionRoot
-	flags.Func("partition", "", func(name string) (err error) {
+	flags.Func("partition", "`kind` of the partition: root, isolated or none (default root)", func(name string) (err error) {
 		c.claim.Partition, err = pin.ParsePartition(name)
 		return err
 	})
 	c.scope = pin.ScopeContainer
-	flags.Func("scope", "", func(name string) (err error) {
+	flags.Func("scope", "whose `cgroup` is the partition: container or pod (default container)", func(name string) (err error) {
 		c.scope, err = pin.ParseScope(name)
 		return err
 	})
-	flags.Func("pods", "", func(list string) error {
+	flags.Func("pods", "`UIDs` of the pods that the scope was decided for (default: all)", func(list string) error {
 		c.pods = strings.Split(list, ",")
 		return nil
 	})
-	if help, err := parseFlags(flags, args, pinUsage, out); help || err != nil {
-		return c, help, err
+	flags.BoolVar(&c.dryRun, "dry-run", false, "print what would be written to the kernel, and change nothing")
+	if err := call.ParseAll(flags, "uid", "claim"); err != nil {
+		return c, err
 	}
 	switch {
-	case c.claim.UID == "":
-		return c, false, usageError{"--uid is required", pinUsage}
-	case c.claim.Name == "":
-		return c, false, usageError{"--claim is required", pinUsage}
 	case c.claim.CPUs.IsEmpty() && c.claim.Mems.IsEmpty():
-		return c, false, usageError{"--cpus or --mems is required", pinUsage}
+		return c, cli.Usagef("--cpus and --mems are missing: want one of them")
 	case !c.idle.IsEmpty() && (c.idle == c.claim.CPUs || !c.idle.IsSubsetOf(c.claim.CPUs)):
-		return c, false, usageError{fmt.Sprintf("--idle=%s is not a proper subset of --cpus", c.idle), pinUsage}
+		return c, cli.Usagef("--idle=%s is not a proper subset of --cpus", c.idle)
 	}
-	return c, false, nil
+	return c, nil
 }
 
-func setFlag(flags *flag.FlagSet, name string, set *cpuset.Set) {
-	flags.Func(name, "", func(list string) (err error) {
+func setFlag(flags *flag.FlagSet, name, usage string, set *cpuset.Set) {
+	flags.Func(name, usage, func(list string) (err error) {
 		*set, err = cpuset.Parse(list)
 		return err
 	})
@@ -154,7 +205,7 @@ func (c config) errorf(container string, err error) error {
 
 func pinLocked(c config, host host, container string, began time.Time) error {
 	return withHost(host, c.lock, c.records, func(opened pin.Host) error {
-		c.claim.Later = c.scope == pin.ScopePod && c.pods != nil && !pin.InPod(container, c.pods)
+		c.setLater(container)
 		err := pin.Pin(opened, container, c.scope, c.claim)
 		_ = pin.CountHook(c.lock, time.Since(began), err != nil) // a figure that is lost must not stop a container
 		return err

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -79,7 +82,7 @@ func TestPinWritesWhatTheClaimHas(t *testing.T) {
 func TestHookRunsWithTheArgumentsOfAnotherBuild(t *testing.T) {
 	for _, row := range []struct{ args, want, cpus string }{
 		{"--cpus=4-7", "", "4-7"},
-		{"--cpus=4-7 --mems=1 --new=x", "flag provided but not defined: -new; usage: numa-pin pin", ""},
+		{"--cpus=4-7 --mems=1 --new=x", "flag provided but not defined: -new", ""},
 	} {
 		host, records := fakeHost(t), t.TempDir()
 		_, err := runWith(t.Context(), host, ociState, pinArgs(t, append(strings.Fields(row.args), "--records="+records)...)...)
@@ -171,19 +174,25 @@ func TestPinOfAPodThatComesLater(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--help"}, "usage: " + pinUsage + "\n       " + useUsage + "\n       " + joinedUsage + "\n       " + mempolicyUsage + "\n       " + keepUsage + "\n"},
-		{[]string{"pin", "-h"}, "usage: " + pinUsage + "\n"},
-		{[]string{"pin", "--uid=u", "--claim=c", "--cpus=2", "--mems=", "--partition=root", "--scope=container", "--lock=/l", "--records=/r", "--help"}, "usage: " + pinUsage + "\n"}, // as the daemon tries its arguments
-		{[]string{"use", "--help"}, "usage: " + useUsage + "\n"},
-		{[]string{"mempolicy", "--help"}, "usage: " + mempolicyUsage + "\n"},
-		{[]string{"keep", "--help"}, "usage: " + keepUsage + "\n"},
+	for args, want := range map[string]string{
+		"--help": "Usage: numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] ",
+		"pin -h": "Usage: numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] ",
+		// as the daemon tries its arguments
+		"pin --uid=u --claim=c --cpus=2 --mems= --partition=root --scope=container --lock=/l --records=/r --help": "Usage: numa-pin pin ",
+		"use --help":       "Usage: numa-pin use --uid=UID --claim=NAMESPACE/NAME [--function=ADDRESS ",
+		"joined --help":    "Usage: numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP ",
+		"mempolicy --help": "Usage: numa-pin mempolicy --uid=UID --claim=NAMESPACE/NAME --want=POLICY ",
+		"keep --help":      "Usage: numa-pin keep [--cgroups=DIR] ",
 	} {
-		if got, err := runWith(t.Context(), host{}, "", test.args...); err != nil || got != test.want {
-			t.Errorf("%q prints %q (%v), want %q", test.args, got, err, test.want)
+		got, err := runWith(t.Context(), host{}, "", strings.Fields(args)...)
+		if !errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(got, want) {
+			t.Errorf("%q prints %q (%v), want %q", args, got, err, want)
+		}
+		usage, _, _ := strings.Cut(got, "\n\n")
+		for line := range strings.Lines(usage) {
+			if len(line) > 101 {
+				t.Errorf("%q: a line has %d columns: %s", args, len(line)-1, line)
+			}
 		}
 	}
 }
@@ -201,14 +210,14 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 }
 
 func TestKeepSaysInOneLineWhyNot(t *testing.T) {
-	const together = "error: --kubelet and --policies belong together; usage: numa-pin keep"
+	const together = "error: --kubelet and --policies belong together"
 	for _, test := range []struct {
 		args, want string
 		status     int
 	}{
 		{"--cgroups=/nonexistent", "error: keep claims pinned: open /nonexistent", 1},
-		{"x", `unexpected argument "x"; usage: numa-pin keep`, 2},
-		{"--cpus=1", "-cpus; usage: numa-pin keep", 2},
+		{"x", `unexpected argument "x", numa-pin keep takes only flags`, 2},
+		{"--cpus=1", "not defined: -cpus", 2},
 		{"--kubelet=/k", together, 2},
 		{"--policies=/s", together, 2},
 		{"--kubelet=/no/such --policies=/s", "error: copy policies of the kubelet's managers: open /no/such: no such file or directory", 1},
@@ -217,7 +226,7 @@ func TestKeepSaysInOneLineWhyNot(t *testing.T) {
 		dir := t.TempDir()
 		_, err := runWith(t.Context(), fakeHost(t), "", append([]string{"keep", "--lock=" + dir + "/lock", "--records=" + dir + "/pins"}, strings.Fields(test.args)...)...)
 		var stderr bytes.Buffer
-		status := exit(err, &stderr)
+		status := cli.Exit("numa-pin", err, &stderr)
 		if got := stderr.String(); status != test.status || !strings.Contains(got, test.want) || strings.Count(got, "\n") != 1 {
 			t.Errorf("%q: exit %d, stderr %s, want %d and %s", test.args, status, got, test.status, test.want)
 		}
@@ -233,6 +242,36 @@ func TestReasonIsLeftForTheDaemon(t *testing.T) {
 	list, unread := pin.Refusals(os.DirFS(records), time.Now())
 	if unread != nil || len(list) != 1 || list[0].Why != err.Error() || list[0].Claim.UID != "u1" || list[0].Container != "abc" {
 		t.Errorf("refusals %+v, %v, want %v", list, unread, err)
+	}
+}
+
+const planOfTheClaim = `k/cpuset.cpus.exclusive <- 4-6
+k/pod/cpuset.cpus.exclusive <- 4-6
+k/pod/abc/cpuset.cpus.exclusive <- 4-6
+k/pod/abc/cpuset.cpus <- 4-6
+k/pod/abc/cpuset.cpus.partition <- root
+`
+
+// The kernel grants other CPUs. The refusal says what the hook wanted to write.
+func TestRefusalHasThePlan(t *testing.T) {
+	_, err := runWith(t.Context(), fakeHost(t), ociState, pinArgs(t, "--cpus=4-6")...)
+	var stderr strings.Builder
+	want := "  the plan was:\n  " + strings.ReplaceAll(strings.TrimSpace(planOfTheClaim), "\n", "\n  ") + "\n"
+	if cli.Exit("numa-pin", err, &stderr); !strings.HasSuffix(stderr.String(), "\n"+want) {
+		t.Errorf("it says\n%swant at the end\n%s", &stderr, want)
+	}
+}
+
+func TestDryRunPrintsThePlanAndChangesNothing(t *testing.T) {
+	host, dir := fakeHost(t), t.TempDir()
+	before := files.Read(t, host.cgroups+"/k/pod/abc/cpuset.cpus")
+	args := pinArgs(t, "--cpus=4-6", "--idle=6", "--dry-run", "--records="+dir+"/pins", "--lock="+dir+"/lock")
+	want := "pin container k/pod/abc to cpus 4-6 for claim team/job:\n" + planOfTheClaim + "threads of process 42 <- without cpus 6\n"
+	if got, err := runWith(t.Context(), host, ociState, args...); err != nil || got != want {
+		t.Errorf("%v, it prints\n%swant\n%s", err, got, want)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 || files.Read(t, host.cgroups+"/k/pod/abc/cpuset.cpus") != before {
+		t.Errorf("it has left %v (%v)", left, err)
 	}
 }
 
@@ -260,30 +299,31 @@ func TestPinSaysInOneLineWhyNot(t *testing.T) {
 		{"bad list", ociState, `"7-4"`, []string{"--cpus=7-4"}, 2},
 		{"bad partition", ociState, `partition "member": want one of none, root, isolated`, []string{"--cpus=1", "--partition=member"}, 2},
 		{"bad scope", ociState, `scope "shared": want one of container, pod`, []string{"--cpus=1", "--scope=shared"}, 2},
-		{"nothing to do", ociState, `--cpus or --mems is required; usage: numa-pin pin --uid=`, nil, 2},
-		{"no uid", ociState, `--uid is required`, []string{"--cpus=1", "--uid="}, 2},
+		{"nothing to do", ociState, `--cpus and --mems are missing: want one of them`, nil, 2},
+		{"no uid", ociState, `--uid is missing`, []string{"--cpus=1", "--uid="}, 2},
 		{"idle ones of others", ociState, `--idle=3 is not a proper subset of --cpus`, []string{"--cpus=1,2", "--idle=3"}, 2},
 		{"all idle", ociState, `--idle=1-2 is not a proper subset of --cpus`, []string{"--cpus=1,2", "--idle=1-2"}, 2},
-		{"unknown flag", ociState, `-x; usage: numa-pin pin`, []string{"-x"}, 2},
-		{"unknown flag before --help", ociState, `-x; usage: numa-pin pin`, []string{"-x", "--help"}, 2},
+		{"unknown flag", ociState, `not defined: -x`, []string{"-x"}, 2},
+		{"unknown flag before --help", ociState, `not defined: -x`, []string{"-x", "--help"}, 2},
 		{"argument", ociState, `unexpected argument "x"`, []string{"--cpus=1", "x"}, 2},
-		{"no claim", ociState, `--claim is required`, []string{"--cpus=1", "--claim="}, 2},
+		{"no claim", ociState, `--claim is missing`, []string{"--cpus=1", "--claim="}, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			_, err := runWith(t.Context(), fakeHost(t), test.state, pinArgs(t, test.args...)...)
-			status := exit(err, &stderr)
-			if got := stderr.String(); status != test.status || !strings.Contains(got, test.want) || strings.Count(got, "\n") != 1 {
-				t.Errorf("exit %d, want %d, stderr:\n%swant:\n%s", status, test.status, got, test.want)
+			status := cli.Exit("numa-pin", err, &stderr)
+			got, plan, _ := strings.Cut(stderr.String(), "\n")
+			if status != test.status || !strings.Contains(got, test.want) || plan != "" != strings.Contains(test.name, "not granted") {
+				t.Errorf("exit %d, want %d, stderr:\n%swant:\n%s", status, test.status, stderr.String(), test.want)
 			}
 		})
 	}
 	var stderr bytes.Buffer
 	_, err := runWith(t.Context(), host{}, "")
-	if status := exit(err, &stderr); status != 2 {
+	if status := cli.Exit("numa-pin", err, &stderr); status != 2 {
 		t.Errorf("no command: exit %d, stderr %s", status, &stderr)
 	}
-	if status := exit(nil, &stderr); status != 0 {
+	if status := cli.Exit("numa-pin", nil, &stderr); status != 0 {
 		t.Errorf("done: exit %d", status)
 	}
 }

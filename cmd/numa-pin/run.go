@@ -4,23 +4,16 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 const (
-	pinUsage = "numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none]" +
-		" [--scope=container|pod [--pods=UIDS]] [--idle=LIST] [--lock=FILE] [--records=DIR]"
-	useUsage       = "numa-pin use --uid=UID --claim=NAMESPACE/NAME [--function=ADDRESS [--nodes=NUMBERS]] [--lock=FILE] [--records=DIR]"
-	joinedUsage    = "numa-pin joined --uid=UID --claim=NAMESPACE/NAME --group=GROUP [--lock=FILE] [--records=DIR]"
-	mempolicyUsage = "numa-pin mempolicy --uid=UID --claim=NAMESPACE/NAME --want=POLICY [--lock=FILE] [--records=DIR]"
-	keepUsage      = "numa-pin keep [--cgroups=DIR] [--lock=FILE] [--records=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]"
-
 	defaultLock    = "/run/dra.numa/lock"
 	defaultRecords = "/run/dra.numa/pins"
 )
@@ -38,58 +31,51 @@ type streams struct {
 	out, err io.Writer
 }
 
-// usageError says that the arguments are wrong, independent of the machine.
-type usageError struct{ reason, usage string }
-
-func (e usageError) Error() string { return e.reason + "; usage: " + e.usage }
-
-func run(ctx context.Context, args []string, host host, streams streams) error {
-	command, rest := "", []string(nil)
-	if len(args) > 0 {
-		command, rest = args[0], args[1:]
+// run runs one of the commands.
+func run(ctx context.Context, args []string, at host, std streams) error {
+	const claim, files = "--uid=UID --claim=NAMESPACE/NAME ", " [--lock=FILE] [--records=DIR]"
+	hook := func(name, args, about string, run func(c cli.Call, host host, streams streams) error) cli.Command {
+		return cli.Command{Name: name, Args: claim + args + files, About: about, Run: func(_ context.Context, c cli.Call) error { return run(c, at, std) }}
 	}
-	switch command {
-	case "pin":
-		return runPin(rest, host, streams)
-	case "use":
-		return runUse(rest, host, streams)
-	case "joined":
-		return runJoined(rest, host, streams)
-	case "mempolicy":
-		return runMempolicy(rest, host, streams)
-	case "keep":
-		return runKeep(ctx, rest, host, streams)
-	case "-h", "-help", "--help", "help":
-		return printUsage(streams.out, pinUsage, useUsage, joinedUsage, mempolicyUsage, keepUsage)
-	}
-	return usageError{fmt.Sprintf("unknown command %q", command), strings.Join([]string{pinUsage, useUsage, joinedUsage, mempolicyUsage}, ", ") + " or " + keepUsage}
+	return cli.Program{Name: "numa-pin", Commands: []cli.Command{
+		hook("pin", "[--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none] [--scope=container|pod [--pods=UIDS]] [--idle=LIST] [--dry-run]",
+			"Gives the container whose OCI state is on standard input the CPUs and NUMA nodes of a claim.", runPin),
+		hook("use", "[--function=ADDRESS [--nodes=NUMBERS]]",
+			"Records that the container whose OCI state is on standard input uses a claim.", runUse),
+		hook("joined", "--group=GROUP",
+			"Stops the container whose OCI state is on standard input unless it is in its group of resctrl.", runJoined),
+		hook("mempolicy", "--want=POLICY",
+			"Records the container whose OCI state is on standard input if it lacks its memory policy.", runMempolicy),
+		{
+			Name: "keep", Args: "[--cgroups=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]" + files,
+			About: "Repairs what the hooks of all containers have recorded, until it is ended.",
+			Run:   func(ctx context.Context, c cli.Call) error { return runKeep(ctx, c, at, std) },
+		},
+	}}.Run(ctx, args, std.out)
 }
 
-func printUsage(out io.Writer, usages ...string) error {
-	_, err := fmt.Fprintf(out, "usage: %s\n", strings.Join(usages, "\n       "))
-	return err
+// addFiles adds the flags of all commands.
+func addFiles(flags *flag.FlagSet, lock, records *string) {
+	flags.StringVar(lock, "lock", defaultLock, "lock `file` of the host")
+	flags.StringVar(records, "records", defaultRecords, "`directory` of the records of hooks")
 }
 
-// parseFlags parses the arguments of one command. If they ask for help, it prints the
-// usage and help is true.
-func parseFlags(flags *flag.FlagSet, args []string, usage string, out io.Writer) (help bool, err error) {
-	flags.SetOutput(io.Discard)
-	err = flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return true, printUsage(out, usage)
-	case err != nil:
-		return false, usageError{err.Error(), usage}
-	case flags.NArg() > 0:
-		return false, usageError{fmt.Sprintf("unexpected argument %q", flags.Arg(0)), usage}
-	}
-	return false, nil
+// addClaim adds the flags of all hooks. The flags uid and claim are needed.
+func addClaim(flags *flag.FlagSet, claim *pin.ClaimRef, lock, records *string) {
+	flags.StringVar(&claim.UID, "uid", "", "`UID` of the claim")
+	flags.StringVar(&claim.Name, "claim", "", "namespace and `name` of the claim")
+	addFiles(flags, lock, records)
+}
+
+func (h host) bootID() (string, error) {
+	boot, err := os.ReadFile(h.proc + "/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(boot)), err
 }
 
 // open opens the directories that a pin works in. It creates the directory of the
 // records, which the daemon reads as another user.
 func (h host) open(records string) (pin.Host, error) {
-	boot, err := os.ReadFile(h.proc + "/sys/kernel/random/boot_id")
+	boot, err := h.bootID()
 	if err != nil {
 		return pin.Host{}, err
 	}
@@ -98,7 +84,7 @@ func (h host) open(records string) (pin.Host, error) {
 			return pin.Host{}, err
 		}
 	}
-	opened := pin.Host{Boot: strings.TrimSpace(string(boot)), Releaser: pin.FindReleaser(os.DirFS(h.proc)), System: os.DirFS(filepath.Join(h.machine, "sys/devices/system"))}
+	opened := pin.Host{Boot: boot, Releaser: pin.FindReleaser(os.DirFS(h.proc)), System: os.DirFS(filepath.Join(h.machine, "sys/devices/system"))}
 	if opened.Cgroups, err = os.OpenRoot(h.cgroups); err != nil {
 		return pin.Host{}, err
 	}

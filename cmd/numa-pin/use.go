@@ -2,14 +2,13 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
@@ -27,9 +26,9 @@ type using struct {
 // container gets: the kernel may have given their numbers to another function.
 //
 // It does nothing for a runtime that runs containers in virtual machines.
-func runUse(args []string, host host, streams streams) error {
-	u, help, err := parseUse(args, streams.out)
-	if help || err != nil {
+func runUse(c cli.Call, host host, streams streams) error {
+	u, err := parseUse(c)
+	if err != nil {
 		return err
 	}
 	state, err := readState(streams.in)
@@ -81,31 +80,24 @@ func useLocked(host host, lock, records, container string, claim pin.ClaimRef) e
 	return withHost(host, lock, records, func(opened pin.Host) error { return pin.Use(opened, container, claim) })
 }
 
-func parseUse(args []string, out io.Writer) (u using, help bool, err error) {
-	flags := flag.NewFlagSet("use", flag.ContinueOnError)
-	flags.StringVar(&u.claim.UID, "uid", "", "")
-	flags.StringVar(&u.claim.Name, "claim", "", "")
-	flags.StringVar(&u.function, "function", "", "")
-	flags.StringVar(&u.lock, "lock", defaultLock, "")
-	flags.StringVar(&u.records, "records", defaultRecords, "")
-	flags.Func("nodes", "", func(list string) (err error) {
+func parseUse(c cli.Call) (u using, err error) {
+	flags := c.Flags()
+	addClaim(flags, &u.claim, &u.lock, &u.records)
+	flags.StringVar(&u.function, "function", "", "`address` of a PCI function of the claim")
+	flags.Func("nodes", "`numbers` of the device nodes that the container gets of it, such as c240:0,b259:3", func(list string) (err error) {
 		u.nodes, err = parseNodes(list)
 		return err
 	})
-	if help, err := parseFlags(flags, args, useUsage, out); help || err != nil {
-		return u, help, err
+	if err := c.ParseAll(flags, "uid", "claim"); err != nil {
+		return u, err
 	}
 	switch {
-	case u.claim.UID == "":
-		return u, false, usageError{"--uid is required", useUsage}
-	case u.claim.Name == "":
-		return u, false, usageError{"--claim is required", useUsage}
 	case u.function == "" && len(u.nodes) > 0:
-		return u, false, usageError{"--function is required with --nodes", useUsage}
+		return u, cli.Usagef("--function is missing: --nodes are those of a function")
 	case u.function != "" && !numa.IsPCIAddress(u.function):
-		return u, false, usageError{fmt.Sprintf("--function=%s is not a PCI address such as 0000:3b:00.0", u.function), useUsage}
+		return u, cli.Usagef("--function=%s is not a PCI address such as 0000:3b:00.0", u.function)
 	}
-	return u, false, nil
+	return u, nil
 }
 
 // parseNodes reads device numbers such as c240:0,b259:3; "" is none.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -96,9 +97,9 @@ func TestUseStopsAContainerWithTheDeviceOfAnother(t *testing.T) {
 
 func TestUseOfWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
-		"--claim=a/b":                          "--uid is required",
-		"--uid=u":                              "--claim is required",
-		"--uid=u --claim=a/b --nodes=c240:0":   "--function is required",
+		"--claim=a/b":                          "--uid is missing",
+		"--uid=u":                              "--claim is missing",
+		"--uid=u --claim=a/b --nodes=c240:0":   "--function is missing",
 		"--uid=u --claim=a/b --function=nvme0": "not a PCI address",
 		"--uid=u --claim=a/b --function=0001:21:00.0 --nodes=240:0":   `device node type "2"`,
 		"--uid=u --claim=a/b --function=0001:21:00.0 --nodes=c240":    `device number "c240"`,
@@ -108,7 +109,7 @@ func TestUseOfWrongArguments(t *testing.T) {
 		"--uid=u --claim=a/b --function=0001:21:00.0 --nodes=c4096:0": "device node number 4096:0",
 	} {
 		_, err := runWith(t.Context(), fakeHost(t), ociState, append([]string{"use"}, strings.Fields(args)...)...)
-		if usage := (usageError{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if usage := (*cli.UsageError)(nil); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", args, err, want)
 		}
 	}

@@ -5,15 +5,10 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	os.Exit(cli.Exit("numa-webhook", err, os.Stderr))
+	cli.Main("numa-webhook", func(ctx context.Context, args []string) error { return run(ctx, args, os.Stdout) })
 }

@@ -14,18 +14,9 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/tlsfiles"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/verbosity"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
-
-const usage = `Usage: numa-webhook --tls-cert FILE --tls-key FILE [flags]
-       numa-webhook renew --namespace NAMESPACE --secret NAME --names LIST [flags]
-
-Answers the API server's admission reviews. /validate refuses claims, claim
-templates and device classes that the driver cannot use, and warns of mistakes.
-/mutate raises the requests of pods to what their claims hold. With --enforce,
-/enforce refuses pods that request less than their claims may hold.
-
-`
 
 // How many requests a second the API server gets. Each claim that a new pod names is one
 // request, and the pod waits for it.
@@ -44,16 +35,26 @@ type options struct {
 	verbosity   int
 }
 
-// run serves the admission webhook until ctx ends, or runs the subcommand.
+// run runs the webhook or its command until ctx ends.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
-	if len(args) > 0 && args[0] == "renew" {
-		return runRenew(ctx, args[1:], stdout)
-	}
-	o, err := parseFlags(args, stdout)
+	return cli.Program{Name: "numa-webhook", Commands: []cli.Command{
+		{Name: "", Args: "--tls-cert FILE --tls-key FILE [flags]", Run: serve, About: `Answers the API server's admission reviews. /validate refuses claims, claim
+templates and device classes that the driver cannot use, and warns of mistakes.
+/mutate raises the requests of pods to what their claims hold. With --enforce,
+/enforce refuses pods that request less than their claims may hold.`},
+		{Name: "renew", Args: "--namespace NAMESPACE --secret NAME --names LIST [flags]", Run: renew, About: `Makes the webhook's certificate and keeps it valid: it has the API server trust a new
+one, waits a minute, and writes it to the Secret, which the webhook's pods mount. It
+answers no reviews, and reads nothing that users of the cluster can write.`},
+	}}.Run(ctx, args, stdout)
+}
+
+// serve serves the admission webhook until ctx ends.
+func serve(ctx context.Context, c cli.Call) error {
+	o, err := parseFlags(c)
 	if err != nil {
 		return err
 	}
-	if err := cli.SetVerbosity(o.verbosity); err != nil {
+	if err := verbosity.Set(o.verbosity); err != nil {
 		return err
 	}
 	if o.Client, err = newClient(o.kubeconfig); err != nil {
@@ -86,16 +87,16 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-func parseFlags(args []string, stdout io.Writer) (*options, error) {
+func parseFlags(c cli.Call) (*options, error) {
 	o := &options{}
-	flags := flag.NewFlagSet("numa-webhook", flag.ContinueOnError)
+	flags := c.Flags()
 	flags.StringVar(&o.files.Certificate, "tls-cert", "", "`file` with the certificate of the server, read again when it changes")
 	flags.StringVar(&o.files.Key, "tls-key", "", "`file` with the key of that certificate")
 	flags.BoolVar(&o.Enforced, "enforce", false, "raise requests to all that claims may hold, in each pod that names them; needs the right to list pods")
 	flags.StringVar(&o.controllers, "claim-controllers", "", "`list` of users as which Kubernetes creates claims for pods; saves time with --enforce")
 	flags.StringVar(&o.listen, "listen", ":8443", "`address` and port of the server")
 	addCommon(flags, &o.kubeconfig, &o.verbosity)
-	if err := parse(flags, args, usage, stdout, "tls-cert", "tls-key"); err != nil {
+	if err := c.ParseAll(flags, "tls-cert", "tls-key"); err != nil {
 		return nil, err
 	}
 	if o.controllers != "" {
@@ -105,23 +106,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 }
 
 // addCommon adds the flags that all commands have.
-func addCommon(flags *flag.FlagSet, kubeconfig *string, verbosity *int) {
+func addCommon(flags *flag.FlagSet, kubeconfig *string, level *int) {
 	flags.StringVar(kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
-	cli.AddVerbosity(flags, verbosity)
-}
-
-// parse parses flags, of which some are needed.
-func parse(flags *flag.FlagSet, args []string, usage string, stdout io.Writer, needed ...string) error {
-	if err := cli.Parse(flags, args, usage, stdout); err != nil {
-		return err
-	}
-	if err := cli.FlagsOnly(flags); err != nil {
-		return err
-	}
-	for _, name := range needed {
-		if flags.Lookup(name).Value.String() == "" {
-			return cli.Usagef("--%s is missing", name)
-		}
-	}
-	return nil
+	verbosity.Add(flags, level)
 }

@@ -34,7 +34,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: error %v, want usage with %q", args, err, want)
 		}
 	}
-	o, err := parseFlags(strings.Fields(valid+" --claim-controllers=a,b"), &bytes.Buffer{})
+	o, err := parseFlags(cli.Call{Args: strings.Fields(valid + " --claim-controllers=a,b"), Stdout: &bytes.Buffer{}})
 	if err != nil || !slices.Equal(o.ClaimControllers, []string{"a", "b"}) || o.listen != ":8443" || o.files.Certificate != "c" || o.files.Key != "k" {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -1,13 +1,11 @@
 package manifest
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
@@ -24,6 +22,8 @@ type Cache struct {
 // check refuses what the driver or the scheduler would refuse of the wish with a cache.
 func (c *Cache) check(w Wish) error {
 	switch {
+	case c == nil && isSet(w.Config.Cache):
+		return errors.New("maxWays is a setting of a cache: want ways, a bandwidth or a class of caches as well")
 	case c == nil:
 		return nil
 	case w.CPUs == 0:
@@ -40,18 +40,23 @@ func (c *Cache) check(w Wish) error {
 		return errors.New("a bandwidth in percent and in MBps: want one of them")
 	case len(w.Places) > 0 && w.Parts > 1:
 		return fmt.Errorf("a cache with %d parts: a cache is for the CPUs of one NUMA node", w.Parts)
+	case c.capacity() == nil:
+		return nil
 	}
-	return nil
+	return w.Config.Cache.CheckRequest("", c.capacity().Requests)
 }
 
 // addTo adds a request for a cache for each zone, puts the two into one cache and, if there
 // are several zones, says which one the cache is for.
-func (c *Cache) addTo(devices *resourceapi.DeviceClaim, zones []string) {
+func (c *Cache) addTo(devices *resourceapi.DeviceClaim, zones []string, config deviceclasses.CacheConfig) {
 	for i, zone := range zones {
 		name := "cache"
 		if len(zones) > 1 {
-			name = fmt.Sprintf("cache-%d", i)
-			devices.Config = append(devices.Config, resourceapi.DeviceClaimConfiguration{Requests: []string{name}, DeviceConfiguration: cacheOf(zone)})
+			name, config.CPUs = fmt.Sprintf("cache-%d", i), zone
+		}
+		if isSet(config) {
+			config.TypeMeta = typeOf(deviceclasses.CacheConfigKind)
+			devices.Config = append(devices.Config, resourceapi.DeviceClaimConfiguration{Requests: []string{name}, DeviceConfiguration: opaque(config)})
 		}
 		devices.Requests = append(devices.Requests, resourceapi.DeviceRequest{
 			Name: name, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: c.Class, Capacity: c.capacity()},
@@ -76,15 +81,4 @@ func (c *Cache) capacity() *resourceapi.CapacityRequirements {
 		return nil
 	}
 	return &resourceapi.CapacityRequirements{Requests: requests}
-}
-
-// cacheOf is the configuration of a cache for the CPUs of a zone.
-func cacheOf(zone string) resourceapi.DeviceConfiguration {
-	raw, err := json.Marshal(deviceclasses.CacheConfig{
-		TypeMeta: metav1.TypeMeta{APIVersion: deviceclasses.APIVersion, Kind: deviceclasses.CacheConfigKind}, CPUs: zone,
-	})
-	if err != nil {
-		panic(err) // impossible: it has only strings and a number
-	}
-	return opaque(raw)
 }

@@ -2,14 +2,13 @@ package manifest
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -48,13 +47,16 @@ func object(kind string, name Metadata, spec any) (Object, error) {
 
 // Class is a DeviceClass of the zones that pass the filter. Claims can override fields of
 // its configurations that it does not lock.
-func Class(name string, filter Filter, config Config, performance Performance) (Object, error) {
-	if err := cmp.Or(filter.check(), config.check(), performance.check()); err != nil {
+func Class(name string, filter Filter, config deviceclasses.RequestConfig) (Object, error) {
+	if isSet(config.Cache) {
+		return Object{}, errors.New("a class of NUMA nodes has no caches: only claims have settings of caches")
+	}
+	if err := cmp.Or(filter.check(), checkConfig(config)); err != nil {
 		return Object{}, err
 	}
 	zone := fmt.Sprintf("%s == %q", deviceclasses.Reading(deviceclasses.AttributeKind), deviceclasses.KindZone)
 	spec := resourceapi.DeviceClassSpec{Selectors: selector(append([]string{ofDriver, zone}, filter.terms()...))}
-	for _, one := range configurations(config, performance) {
+	for _, one := range configurations(config) {
 		spec.Config = append(spec.Config, resourceapi.DeviceClassConfiguration{DeviceConfiguration: one})
 	}
 	return object("DeviceClass", Metadata{Name: name}, spec)
@@ -96,12 +98,12 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 		if w.Apart {
 			devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: zones, DistinctAttribute: new(numaNode)})
 		}
-		for _, one := range configurations(w.Config, w.Performance) {
+		for _, one := range configurations(w.Config) {
 			devices.Config = append(devices.Config, resourceapi.DeviceClaimConfiguration{Requests: zones, DeviceConfiguration: one})
 		}
 	}
 	if w.Cache != nil {
-		w.Cache.addTo(devices, zones)
+		w.Cache.addTo(devices, zones, w.Config.Cache)
 	}
 	var names []string
 	for i, wanted := range w.byCount() {
@@ -207,29 +209,4 @@ func (w Wish) alternatives(capacity *resourceapi.CapacityRequirements) (list []r
 		list = append(list, one)
 	}
 	return list
-}
-
-// zoneConfig is the configuration in the driver's type.
-func (c Config) zoneConfig() deviceclasses.ZoneConfig {
-	return deviceclasses.ZoneConfig{
-		TypeMeta: metav1.TypeMeta{APIVersion: deviceclasses.APIVersion, Kind: deviceclasses.ZoneConfigKind},
-		Cores:    c.Cores, L3: c.L3, Placement: c.Placement,
-		Partition: c.Partition, Mixed: c.Mixed, MemoryPolicy: c.MemoryPolicy, Locked: c.Locked,
-	}
-}
-
-// opaque is the configuration in the form of claims and classes.
-func (c Config) opaque() resourceapi.DeviceConfiguration {
-	raw, err := json.Marshal(c.zoneConfig())
-	if err != nil {
-		panic(err) // impossible: it has only strings and a bool, and a list of strings
-	}
-	return opaque(raw)
-}
-
-// opaque is a configuration of this driver, in JSON.
-func opaque(raw []byte) resourceapi.DeviceConfiguration {
-	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{
-		Driver: deviceclasses.DriverName, Parameters: runtime.RawExtension{Raw: raw},
-	}}
 }

@@ -4,9 +4,9 @@
 package manifest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -53,41 +53,15 @@ type Wish struct {
 	// Parts is the number of NUMA nodes that give equal parts in an alternative. It is 2 or
 	// more, and with devices 1 or more.
 	Parts int
-	// Config is how the zones are used.
-	Config Config
-	// Performance is how fast and undisturbed the CPUs are.
-	Performance Performance
-	Filter      Filter
+	// Config is how zones and caches are used, and how fast and undisturbed the CPUs are.
+	Config deviceclasses.RequestConfig
+	Filter Filter
 }
 
 // Devices are whole devices of a class.
 type Devices struct {
 	Class string
 	Count int64 // 1 or more
-}
-
-// Config is the part of a deviceclasses.ZoneConfig that the user sets.
-type Config struct {
-	Cores        string // "" or a value of ZoneConfig
-	L3           string // "" or a value of ZoneConfig
-	Placement    string // "" or a value of ZoneConfig
-	Partition    string // "" or a value of ZoneConfig
-	Mixed        bool
-	MemoryPolicy string // "" or a value of ZoneConfig
-
-	// Locked are fields of ZoneConfig that claims must not change; for a class only.
-	Locked []string
-}
-
-// IsEmpty reports whether nothing is set.
-func (c Config) IsEmpty() bool { return reflect.DeepEqual(c, Config{}) }
-
-// check refuses what ZoneConfig would refuse, and contradictions.
-func (c Config) check() error {
-	if c.Mixed && c.Partition != "" && c.Partition != deviceclasses.PartitionNone {
-		return fmt.Errorf("mixed with partition %q: mixed containers also run on shared CPUs, which are in no partition", c.Partition)
-	}
-	return c.zoneConfig().Validate()
 }
 
 // check refuses contradictions.
@@ -98,7 +72,7 @@ func (w Wish) check() error {
 		return errors.New("an amount is below 0")
 	case !zones && len(w.Devices) == 0 && w.Cache == nil:
 		return errors.New("nothing is requested: want cpus, memory, hugepages or devices")
-	case !zones && (!w.Config.IsEmpty() || !w.Performance.IsEmpty() || !w.Filter.IsEmpty() || w.Shares > 1 || w.Apart || len(w.Places) > 0):
+	case !zones && (isSet(w.Config) || !w.Filter.IsEmpty() || w.Shares > 1 || w.Apart || len(w.Places) > 0):
 		return errors.New("there is no share of a NUMA node: want cpus, memory or hugepages as well")
 	case w.Shares < 1:
 		return fmt.Errorf("%d shares: want 1 or more", w.Shares)
@@ -112,21 +86,9 @@ func (w Wish) check() error {
 		return fmt.Errorf("a single share or device is always on the same %s: want 2 or more", w.Same)
 	}
 	if err := w.checkAmounts(); err != nil {
-		return err
+		return err // the checks of places need sizes that are valid
 	}
-	if err := w.checkPlaces(); err != nil {
-		return err
-	}
-	if err := w.Config.check(); err != nil {
-		return err
-	}
-	if err := w.checkPerformance(); err != nil {
-		return err
-	}
-	if err := w.Cache.check(w); err != nil {
-		return err
-	}
-	return w.Filter.check()
+	return cmp.Or(w.checkPlaces(), w.checkConfig(), w.Cache.check(w), w.Filter.check())
 }
 
 // devices counts the shares and devices of the claim.

@@ -19,12 +19,14 @@ func wishes() map[string]manifest.Wish {
 	return map[string]manifest.Wish{
 		"one-share": {
 			Class: "zone.dra.numa", CPUs: 8, Memory: amount("16Gi"), Shares: 1,
-			Config:      manifest.Config{Partition: deviceclasses.PartitionIsolated, MemoryPolicy: deviceclasses.MemoryBind},
-			Performance: manifest.Performance{PerformanceSettings: deviceclasses.PerformanceSettings{MinFrequency: "base", Interrupts: deviceclasses.InterruptsAway}},
+			Config: deviceclasses.RequestConfig{
+				Zone:        deviceclasses.ZoneConfig{Partition: deviceclasses.PartitionIsolated, MemoryPolicy: deviceclasses.MemoryBind},
+				Performance: deviceclasses.PerformanceConfig{PerformanceSettings: deviceclasses.PerformanceSettings{MinFrequency: "base", Interrupts: deviceclasses.InterruptsAway}},
+			},
 		},
 		"first-available": {
 			Class: "zone.dra.numa", CPUs: 8, Memory: amount("16Gi"), Shares: 1, Parts: 2,
-			Places: []string{manifest.OneNode, manifest.OneSocket, manifest.Anywhere}, Config: manifest.Config{Mixed: true},
+			Places: []string{manifest.OneNode, manifest.OneSocket, manifest.Anywhere}, Config: deviceclasses.RequestConfig{Zone: deviceclasses.ZoneConfig{Mixed: true}},
 		},
 		"apart": {
 			Class: "zone.dra.numa", CPUs: 4, Hugepages: map[string]resource.Quantity{"1Gi": amount("2Gi")},
@@ -81,7 +83,7 @@ func TestGeneratedManifestsAreAccepted(t *testing.T) {
 			t.Errorf("create template %s: %v", name, err)
 		}
 		var class resourceapi.DeviceClass
-		object, err = manifest.Class(name, wish.Filter, wish.Config, wish.Performance)
+		object, err = manifest.Class(name, wish.Filter, wish.Config)
 		decode(t, object, err, &class)
 		if _, err := api.DeviceClasses().Create(t.Context(), &class, dryRun); err != nil {
 			t.Errorf("create class %s: %v", name, err)

@@ -10,7 +10,8 @@ type arrow struct{ from, to, why string }
 var arrows = []arrow{
 	{"deployments/image", "deployments/archive", "an image is an archive"},
 	{"deployments/release", "deployments/archive", "it writes archives"},
-	{"cmd/dra-numa", "cmd/internal/cli", "flags and errors are as in the other daemon"},
+	{"cmd/dra-numa", "cmd/internal/cli", "commands, flags and errors are as in the other programs"},
+	{"cmd/dra-numa", "cmd/internal/verbosity", "how much it logs is a flag"},
 	{"cmd/dra-numa", "cmd/internal/tlsfiles", "the certificate of its metrics is renewed while it runs"},
 	{"cmd/kubectl-numa", "cmd/internal/cli", "errors and exit codes are as in the daemons"},
 	{"cmd/dra-numa", "kubeletplugin", "the daemon serves the kubelet"},
@@ -32,12 +33,15 @@ var arrows = []arrow{
 	{"cmd/dra-numa", "numa", "the daemon reads the machine it runs on"},
 	{"cmd/dra-numa", "numa/cpuset", "reserved CPUs are a flag"},
 	{"cmd/dra-numa", "numa/capture", "it prints the files of the machine"},
-	{"cmd/numa-webhook", "cmd/internal/cli", "flags and errors are as in the other daemon"},
+	{"cmd/numa-webhook", "cmd/internal/cli", "commands, flags and errors are as in the other programs"},
+	{"cmd/numa-webhook", "cmd/internal/verbosity", "how much it logs is a flag"},
 	{"cmd/numa-webhook", "cmd/internal/tlsfiles", "its certificate is renewed while it runs"},
 	{"cmd/numa-webhook", "webhook", "the command is flags around it"},
 	{"cmd/numa-webhook", "webhook/certificate", "and so is the subcommand"},
+	{"cmd/numa-nvml", "cmd/internal/cli", "flags and errors are as in the other programs"},
 	{"cmd/numa-nvml", "numa", "its file is what the reader of machines reads"},
 	{"cmd/numa-nvml", "numa/cpuset", "a GPU is near to CPUs"},
+	{"cmd/numa-pin", "cmd/internal/cli", "commands, flags and errors are as in the other programs"},
 	{"cmd/numa-pin", "cdi/pin", "the hook is flags around it"},
 	{"cmd/numa-pin", "numa/cpuset", "CPUs and mems are flags"},
 	{"cmd/numa-pin", "numa", "what a PCI address is"},
@@ -277,6 +281,8 @@ var arrows = []arrow{
 	{"cluster/simulate/funnel", "internal/attribute", "and those that a constraint compares"},
 	{"kubeletplugin", "numa/cpuset", "an event names CPUs"},
 	{"cmd/internal/cli", "internal/message", "an error is one line"},
+	{"cmd/internal/cli", "internal/version", "each program says which version it is"},
+	{"cmd/internal/verbosity", "cmd/internal/cli", "a wrong level is an error of usage"},
 	{"cmd/kubectl-numa", "internal/message", "so is a note"},
 	{"cmd/dra-numa", "internal/message", "so is a problem in the state of a node"},
 	{"deviceclasses", "internal/message", "so are the errors of decoders"},
@@ -381,7 +387,7 @@ var modules = []module{
 	{
 		path: "k8s.io/klog/v2",
 		folders: []string{
-			"kubeletplugin", "cluster/diagnosis/collect", "cluster/simulate", "cluster/snapshot", "cmd/dra-numa", "cmd/internal/cli",
+			"kubeletplugin", "cluster/diagnosis/collect", "cluster/simulate", "cluster/snapshot", "cmd/dra-numa", "cmd/internal/verbosity",
 			"cmd/kubectl-numa", "test", "webhook",
 		},
 		why: "the logger that helpers of Kubernetes take",
@@ -447,5 +453,6 @@ var modules = []module{
 // hookImports is everything but the standard library in the hook numa-pin,
 // which runs at every container start and must stay small.
 var hookImports = []string{
-	"cdi/pin", "cmd/numa-pin", "internal/heartbeat", "internal/histogram", "internal/kernelfs", "internal/policies", "internal/pulse", "internal/reread", "numa", "numa/cpuset", "numa/devnode",
+	"cdi/pin", "cmd/internal/cli", "cmd/numa-pin", "internal/heartbeat", "internal/histogram", "internal/kernelfs", "internal/message", "internal/policies", "internal/pulse", "internal/reread", "internal/version",
+	"numa", "numa/cpuset", "numa/devnode",
 }

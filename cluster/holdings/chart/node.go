@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
@@ -27,34 +26,14 @@ func node(c holdings.Cluster, n *holdings.Node) canvas.Part {
 		head.Parts = append(head.Parts, canvas.Paragraph{Words: canvas.Words("! "+problem, canvas.IsolatedText), Indent: 2})
 	}
 	var boxes canvas.Grid
-	for i := range n.NUMANodes {
-		at := &n.NUMANodes[i]
-		boxes = append(boxes, canvas.Box{Title: Title(at), Look: canvas.SocketFrame, Content: canvas.Stack{Parts: s.devices(at.Devices)}})
-	}
-	if len(n.Devices) > 0 {
-		boxes = append(boxes, canvas.Box{
-			Title: TitleOfOthers(n.Devices), Look: canvas.OtherFrame, Content: canvas.Stack{Parts: s.devices(n.Devices)},
-		})
+	for _, place := range n.View().Places {
+		look := canvas.SocketFrame
+		if place.NUMANode == nil {
+			look = canvas.OtherFrame
+		}
+		boxes = append(boxes, canvas.Box{Title: place.Title, Look: look, Content: canvas.Stack{Parts: s.devices(place.Devices)}})
 	}
 	return canvas.Stack{Gap: 1, Parts: []canvas.Part{canvas.Stack{Parts: []canvas.Part{head, boxes}}, s.legend(c)}}
-}
-
-// Title returns a title such as "NUMA node 0, socket 0".
-func Title(at *holdings.NUMANode) string {
-	title := fmt.Sprintf("NUMA node %d", at.ID)
-	if at.Socket != nil {
-		title += fmt.Sprintf(", socket %d", *at.Socket)
-	}
-	return title
-}
-
-// TitleOfOthers returns the title for devices that do not have exactly one known NUMA
-// node. A zone of several NUMA nodes is such a device.
-func TitleOfOthers(devices []holdings.Device) string {
-	if slices.ContainsFunc(devices, func(d holdings.Device) bool { return d.Zone }) {
-		return "Several NUMA nodes, or unknown"
-	}
-	return "NUMA node unknown"
 }
 
 // namedDevices is the maximum number of devices of a driver on a NUMA node that have a
@@ -99,10 +78,7 @@ func (s *scene) bars(device *holdings.Device) (parts []canvas.Part) {
 	}
 	parts = append(parts, warnings(device)...)
 	s.Meet(device)
-	for _, r := range device.Resources {
-		if device.IsLimit(r.Name) {
-			continue
-		}
+	for _, r := range device.Shown() {
 		line := canvas.Paragraph{Words: canvas.Words(Label(r.Name)+": "+Left(r), canvas.Plain), Indent: 2}
 		parts = append(parts, line, s.Strip(device, r))
 	}

@@ -27,7 +27,7 @@ func overview(nodes []holdings.Node) canvas.Part {
 	l := list{rows: []row{{texts: [columns]string{"NODE", "CPU FREE", "MEMORY FREE", "CLAIMS", ""}}}}
 	for i := range nodes {
 		n := &nodes[i]
-		r := row{texts: [columns]string{n.Name, "?", "?", strconv.Itoa(claimsOf(n)), ""}}
+		r := row{texts: [columns]string{n.Name, "?", "?", strconv.Itoa(len(n.View().Claims)), ""}}
 		for _, total := range n.Totals {
 			if total.Free == nil {
 				continue
@@ -52,22 +52,6 @@ func overview(nodes []holdings.Node) canvas.Part {
 		}
 	}
 	return l
-}
-
-func claimsOf(n *holdings.Node) int {
-	claims := make(map[string]bool)
-	count := func(devices []holdings.Device) {
-		for i := range devices {
-			for _, share := range devices[i].Shares {
-				claims[share.Claim] = true
-			}
-		}
-	}
-	for i := range n.NUMANodes {
-		count(n.NUMANodes[i].Devices)
-	}
-	count(n.Devices)
-	return len(claims)
 }
 
 // Lengths of the strip, and of a name that is cut off.

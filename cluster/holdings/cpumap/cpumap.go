@@ -143,11 +143,9 @@ func newUses(node *holdings.Node, state *nodestate.State) *uses {
 	if state.Layout.Reserved != nil {
 		u.reserved = *state.Layout.Reserved
 	}
-	for i := range node.NUMANodes {
-		at := &node.NUMANodes[i]
-		u.addDevices(at.Devices, &at.ID)
+	for _, place := range node.View().Places {
+		u.addDevices(place.Devices, place.NUMANode)
 	}
-	u.addDevices(node.Devices, nil)
 	for _, grant := range state.Checkpoint.Grants {
 		name := grant.Namespace + "/" + grant.Name
 		for _, share := range grant.Shares {

@@ -78,7 +78,7 @@ func (s *server) history(w http.ResponseWriter, r *http.Request) {
 
 // zoneOf returns a zone of the node by its name, or nil.
 func zoneOf(node *holdings.Node, name string) *holdings.Device {
-	for device := range devices(node) {
+	for device := range node.View().Devices() {
 		if device.Zone && device.Name == name {
 			return device
 		}
@@ -140,7 +140,7 @@ func isAboutOthers(e *corev1.Event, node *holdings.Node, zone string) bool {
 		words[word] = true
 	}
 	others := false
-	for device := range devices(node) {
+	for device := range node.View().Devices() {
 		others = others || device.Driver == deviceclasses.DriverName && words[device.Name]
 	}
 	return others && !words[zone]

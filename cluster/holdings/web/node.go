@@ -97,22 +97,20 @@ func (s *server) cpus(ctx context.Context, now *state, node *holdings.Node) (m c
 // placesOf returns the NUMA nodes that have devices or CPUs, by id, and then the devices
 // without a known NUMA node.
 func placesOf(node *holdings.Node, layout cpumap.Map, signs *chart.Signs) (places []place) {
-	numaNodes := slices.Clone(node.NUMANodes)
+	all := *node
+	all.NUMANodes = slices.Clone(node.NUMANodes)
 	for _, n := range layout.NUMANodes {
-		if !slices.ContainsFunc(numaNodes, func(at holdings.NUMANode) bool { return at.ID == n.ID }) {
-			numaNodes = append(numaNodes, numaNodeOf(n))
+		if !slices.ContainsFunc(all.NUMANodes, func(at holdings.NUMANode) bool { return at.ID == n.ID }) {
+			all.NUMANodes = append(all.NUMANodes, numaNodeOf(n))
 		}
 	}
-	slices.SortFunc(numaNodes, func(a, b holdings.NUMANode) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all.NUMANodes, func(a, b holdings.NUMANode) int { return cmp.Compare(a.ID, b.ID) })
 	drawn := len(layout.NUMANodes) > 0
-	for i := range numaNodes {
-		places = append(places, place{Title: chart.Title(&numaNodes[i]), Devices: views(node.Name, signs, numaNodes[i].Devices, drawn)})
-	}
-	if len(node.Devices) > 0 {
-		places = append(places, place{Title: chart.TitleOfOthers(node.Devices), Devices: views(node.Name, signs, node.Devices, drawn)})
+	for _, at := range all.View().Places {
+		places = append(places, place{Title: at.Title, Devices: views(node.Name, signs, at.Devices, drawn)})
 	}
 	for _, n := range layout.NUMANodes { // now each claim has its sign
-		at := slices.IndexFunc(numaNodes, func(other holdings.NUMANode) bool { return other.ID == n.ID })
+		at := slices.IndexFunc(all.NUMANodes, func(other holdings.NUMANode) bool { return other.ID == n.ID })
 		for _, cache := range n.Caches {
 			places[at].Caches = append(places[at].Caches, cacheViewOf(cache, signs))
 		}
@@ -154,10 +152,7 @@ func views(node string, signs *chart.Signs, list []holdings.Device, drawn bool) 
 			view.Attributes = append(view.Attributes, name+" = "+value)
 		}
 		slices.Sort(view.Attributes)
-		for _, r := range device.Resources {
-			if device.IsLimit(r.Name) {
-				continue
-			}
+		for _, r := range device.Shown() {
 			row := strip{Label: chart.Label(r.Name), Left: canvas.Printable(chart.Left(r))}
 			if !drawn || !device.Zone || r.Name != string(deviceclasses.CapacityCPU) {
 				row.Picture = pictureOf(signs.Strip(device, r).Layout(widestStrip), true)

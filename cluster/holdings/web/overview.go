@@ -75,7 +75,7 @@ func matches(node *holdings.Node, show string, cpus int64) bool {
 			return false
 		}
 	case showHeld:
-		if claimsOf(node) == 0 {
+		if len(node.View().Claims) == 0 {
 			return false
 		}
 	case showFree:
@@ -88,10 +88,11 @@ func matches(node *holdings.Node, show string, cpus int64) bool {
 
 // mostFreeCPUs returns how many CPUs a claim could get from one zone.
 func mostFreeCPUs(node *holdings.Node) (cpus int64) {
-	for i := range node.NUMANodes {
-		for _, device := range node.NUMANodes[i].Devices {
-			if device.Zone && device.State != holdings.StateBlocked && !slices.ContainsFunc(device.Taints, holdings.Taint.Acts) {
-				if r := find(device.Resources, string(deviceclasses.CapacityCPU)); r != nil && r.Free != nil {
+	for _, place := range node.View().Places {
+		for i := range place.Devices {
+			device := &place.Devices[i]
+			if place.NUMANode != nil && device.Zone && device.State != holdings.StateBlocked && !slices.ContainsFunc(device.Taints, holdings.Taint.Acts) {
+				if r := device.Resource(string(deviceclasses.CapacityCPU)); r != nil && r.Free != nil {
 					cpus = max(cpus, r.Free.Value())
 				}
 			}
@@ -100,56 +101,20 @@ func mostFreeCPUs(node *holdings.Node) (cpus int64) {
 	return cpus
 }
 
-func find(list []holdings.Resource, name string) *holdings.Resource {
-	for i := range list {
-		if list[i].Name == name {
-			return &list[i]
-		}
-	}
-	return nil
-}
-
-func claimsOf(node *holdings.Node) int {
-	claims := make(map[string]bool)
-	for device := range devices(node) {
-		for _, share := range device.Shares {
-			claims[share.Claim] = true
-		}
-	}
-	return len(claims)
-}
-
-// devices iterates over the devices of a node.
-func devices(node *holdings.Node) func(yield func(*holdings.Device) bool) {
-	return func(yield func(*holdings.Device) bool) {
-		for i := range node.NUMANodes {
-			for j := range node.NUMANodes[i].Devices {
-				if !yield(&node.NUMANodes[i].Devices[j]) {
-					return
-				}
-			}
-		}
-		for i := range node.Devices {
-			if !yield(&node.Devices[i]) {
-				return
-			}
-		}
-	}
-}
-
 // zoneCells is the width of a zone's strip in the overview, in cells.
 const zoneCells = 8
 
 func rowOf(node *holdings.Node) nodeRow {
+	view := node.View()
 	row := nodeRow{
-		Name: node.Name, Claims: claimsOf(node), CPU: leftOf(node, string(deviceclasses.CapacityCPU)), Memory: leftOf(node, string(deviceclasses.CapacityMemory)),
+		Name: node.Name, Claims: len(view.Claims), CPU: leftOf(node, string(deviceclasses.CapacityCPU)), Memory: leftOf(node, string(deviceclasses.CapacityMemory)),
 		Problems: node.Problems[:min(len(node.Problems), mostProblems)], MoreProblems: max(len(node.Problems)-mostProblems, 0),
 	}
 	signs := chart.NewSigns()
 	var strips canvas.Block
-	for device := range devices(node) {
+	for device := range view.Devices() {
 		signs.Meet(device)
-		if cpu := find(device.Resources, string(deviceclasses.CapacityCPU)); device.Zone && cpu != nil {
+		if cpu := device.Resource(string(deviceclasses.CapacityCPU)); device.Zone && cpu != nil {
 			x := strips.W
 			if x > 0 {
 				x++
@@ -164,7 +129,7 @@ func rowOf(node *holdings.Node) nodeRow {
 // leftOf returns how much of a resource is free in the node's zones, or "" if they do
 // not have it.
 func leftOf(node *holdings.Node, name string) string {
-	r := find(node.Totals, name)
+	r := node.Total(name)
 	if r == nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package cli
+package verbosity
 
 import (
 	"fmt"
@@ -23,11 +23,11 @@ func TestNoVerbosityLogsSecrets(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	klog.LogToStderr(false)
-	t.Cleanup(func() { klog.LogToStderr(true); _ = SetVerbosity(2) })
+	t.Cleanup(func() { klog.LogToStderr(true); _ = Set(2) })
 	for level := range 11 {
 		var log strings.Builder
 		klog.SetOutput(&log)
-		if err := SetVerbosity(level); err != nil {
+		if err := Set(level); err != nil {
 			t.Fatal(err)
 		}
 		// A client decides when it is made whether it logs requests.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+)
+
+// The README lists the rows of the table.
+func TestReadmeListsTheCommands(t *testing.T) {
+	const readme, begin, end = "../../README.md", "<!-- commands -->\n", "<!-- end of commands -->\n"
+	var list strings.Builder
+	list.WriteString("| command | what it does |\n|---|---|\n")
+	for _, section := range table() {
+		for _, r := range section.rows {
+			for _, command := range append([]row{r}, r.rows...) {
+				if command.set == nil {
+					continue
+				}
+				name, more := command.name, ""
+				if len(r.rows) > 0 {
+					name = r.name + " " + name
+				}
+				if command.page != "" {
+					more = fmt.Sprintf(" ([more](docs/%s))", command.page)
+				}
+				fmt.Fprintf(&list, "| `kubectl numa %s` | %s%s |\n", strings.ReplaceAll(strings.TrimSpace(name+" "+command.args), "|", `\|`), command.meaning, more)
+			}
+		}
+	}
+	head, rest, found := strings.Cut(testfiles.Read(t, readme), begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the commands", readme)
+	}
+	golden.Check(t, readme, head+begin+list.String()+end+tail)
+}
+
+// The files of the folder help are those of the commands.
+func TestEveryHelpIsOfACommand(t *testing.T) {
+	files, err := os.ReadDir("help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		path := strings.TrimSuffix(file.Name(), ".txt")
+		found := false
+		for _, section := range table() {
+			for _, r := range section.rows {
+				found = found || path == r.name
+				for _, child := range r.rows {
+					found = found || path == r.name+"-"+child.name
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no command has the help in %s", file.Name())
+		}
+	}
+}
