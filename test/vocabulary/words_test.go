@@ -11,15 +11,13 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 )
 
 // common are words of the vocabulary that also mean something else: a field, a flag, a
 // word of the kernel or of Kubernetes. Code may type them.
 var common = []string{
 	"any", "auto", "bandwidth", "bind", "blocked", "cache", "claim", "class", "classes", "container", "cpu", "dead", "distribute",
-	"gpu", "hugepages", "isolated", "kernel", "l3", "machine", "members", "memory", "nic", "none", "numa", "nvme", "pack", "performance", "pod",
+	"hugepages", "isolated", "kernel", "l3", "machine", "members", "memory", "none", "numa", "pack", "performance", "pod",
 	"prefer", "preferred", "Ready", "require", "root", "shared", "socket", "spread", "thread", "unhealthy", "vf", "vfio", "vfio-pci", "ways", "whole", "zone",
 }
 
@@ -42,10 +40,7 @@ func words(t *testing.T) (list []string) {
 	for _, name := range deviceclasses.NUMANodeAttributes() {
 		texts = append(texts, string(name))
 	}
-	for _, attribute := range zones.Attributes() {
-		texts = append(texts, string(deviceclasses.FullName(attribute.Name)))
-	}
-	for _, attribute := range attached.Attributes() {
+	for _, attribute := range deviceclasses.Attributes() {
 		texts = append(texts, string(deviceclasses.FullName(attribute.Name)))
 	}
 	texts = append(texts, deviceclasses.ClaimPools()...)
