@@ -46,7 +46,7 @@ func TestTheTableOfAttributesIsConsistent(t *testing.T) {
 }
 
 // Each device has the attributes of its kind, of their types, and lacks only those that it
-// can lack. Each row is published, and lacking where the table says so, on some machine.
+// can lack. Each kind is published on some machine.
 func TestPublishedAttributesAreThoseOfTheTable(t *testing.T) {
 	all, err := attached.NewSelection(deviceclasses.DeviceSelection{Include: []string{"true"}})
 	if err != nil {
