@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -128,6 +129,32 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, 3, 50) }).Should(Succeed())
 	})
 
+	It("limits megabytes per second when an administrator mounts resctrl with mba_MBps", func(ctx context.Context) {
+		namespace, cache := createNamespace(ctx, "mbps"), roomyCache(ctx)
+		device := fmt.Sprintf("cache-%d-guaranteed", cache)
+		percent := waitRunning(ctx, createWithWays(ctx, namespace, "percent", "gold.dra.numa", map[string]int64{"ways": 1, "bandwidthPercent": 50}, inCache(cache)))
+		expectWays(ctx, percent, 1, limitInKernel(ctx, 50))
+		DeferCleanup(func(ctx context.Context) {
+			remount(ctx)
+			waitPublished(ctx, device, "percent", counts(deviceclasses.CapacityBandwidthPercent))
+		})
+		remount(ctx, "-o", "mba_MBps")
+		Expect(observer.Run(ctx, "grep resctrl /proc/1/mounts")).To(ContainSubstring("mba_MBps"))
+		waitPublished(ctx, device, "a taint, because a claim has its limit in percent", tainted)
+		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, percent, 1, noLimitMBps) }).Should(Succeed(), "the claim keeps its ways")
+
+		By("ending that claim")
+		deletePod(ctx, percent)
+		deleteClaim(ctx, percent)
+		waitPublished(ctx, device, "megabytes per second", counts(deviceclasses.CapacityBandwidthMBps))
+		megabytes := waitRunning(ctx, createWithWays(ctx, namespace, "megabytes", "gold.dra.numa", map[string]int64{"ways": 2, "bandwidthMBps": 5001}, inCache(cache)))
+		expectWays(ctx, megabytes, 2, 5001)
+		group := groupOf(ctx, megabytes).name
+		deletePod(ctx, megabytes)
+		deleteClaim(ctx, megabytes)
+		Eventually(ctx, func() int { return readGroups(ctx)[group].bandwidth[cache] }).Should(Equal(noLimitMBps), "limit after the claim")
+	})
+
 	// The kernel does not take the last CPU of a partition offline, so the claim has none.
 	It("gives a claim its ways again when CPUs come back, also all of a cache", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "hotplug")
@@ -155,11 +182,23 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 	})
 })
 
-// remount mounts resctrl on the host again, with options of mount.
+// noLimitMBps is the limit of a group without one: MBA_MAX_MBPS in include/linux/resctrl.h.
+const noLimitMBps = math.MaxUint32
+
+// remount mounts resctrl on the host again, with options of mount. It is not mounted if the
+// kernel has refused the options of the last mount.
 func remount(ctx context.Context, options ...string) {
 	GinkgoHelper()
-	_, err := observer.Run(ctx, `nsenter -t 1 -m umount /sys/fs/resctrl && nsenter -t 1 -m mount -t resctrl "$@" resctrl /sys/fs/resctrl`, options...)
+	_, err := observer.Run(ctx, `nsenter -t 1 -m umount /sys/fs/resctrl; nsenter -t 1 -m mount -t resctrl "$@" resctrl /sys/fs/resctrl`, options...)
 	Expect(err).NotTo(HaveOccurred())
+}
+
+// counts returns what reports whether a device has bandwidth in a unit.
+func counts(unit resourceapi.QualifiedName) func(resourceapi.Device) bool {
+	return func(device resourceapi.Device) bool {
+		_, has := device.Capacity[unit]
+		return has
+	}
 }
 
 const inCache1 = `device.attributes["dra.numa"].l3 == 1`
