@@ -9,6 +9,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 var _ = Describe("claims of functions with a driver of their own", withDevices, func() {
@@ -48,7 +50,7 @@ func createWithVFIO(ctx context.Context, namespace, name string) *corev1.Pod {
 	claim := newClaim(name, want)
 	claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests,
 		wholeDevice("drive", "nvme.dra.numa"), wholeDevice("card", "nic.dra.numa", `device.attributes["dra.numa"].virtualFunction`))
-	createClaim(ctx, namespace, configured(`{"apiVersion": "dra.numa/v1alpha1", "kind": "DeviceConfig", "driver": "vfio-pci"}`, claim))
+	createClaim(ctx, namespace, configured(configOf(deviceclasses.DeviceConfigKind, `"driver": "vfio-pci"`), claim))
 	pod := claimPod(name, want)
 	pod.Spec.Containers[0].Command = []string{"/bin/sh", "-c", `set -- /dev/vfio/[0-9]*; exec 3<>"$1" 4<>"$2"; exec /bin/sleep 2147483647`}
 	return createPod(ctx, namespace, pod)

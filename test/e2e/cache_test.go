@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -25,8 +26,8 @@ var withCache = Label("cache", withOwnBoot)
 const resctrlMount = "/proc/1/root/sys/fs/resctrl"
 
 var _ = Describe("a node whose caches are divided", withCache, func() {
-	It("has resctrl mounted on the host, with every L3 cache of its CPUs", func(ctx context.Context) {
-		root := readGroups(ctx)[""]
+	It("has resctrl mounted on the host, with every L3 cache of its CPUs", ofGate, func(ctx context.Context) {
+		root, pools := readGroups(ctx)[""], poolsOfNode(ctx)
 		ids, err := observer.Run(ctx, "sort -n -u /sys/devices/system/cpu/cpu*/cache/index3/id")
 		Expect(err).NotTo(HaveOccurred())
 		var have []string
@@ -35,26 +36,27 @@ var _ = Describe("a node whose caches are divided", withCache, func() {
 		}
 		Expect(have).To(ConsistOf(strings.Fields(ids)), "L3 caches of the root group")
 		for id, ways := range root.ways {
-			Expect(ways).To(BeEquivalentTo(3), "ways of everything else in cache %d", id)
+			Expect(ways).To(BeEquivalentTo(1<<pools.OS.Ways-1), "ways of everything else in cache %d", id)
 		}
 	})
 
-	It("gives claims their ways and limits, until none are left", func(ctx context.Context) {
-		namespace := createNamespace(ctx, "ways")
-		first := createWithWays(ctx, namespace, "first", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 35}, inCache0)
-		second := createWithWays(ctx, namespace, "second", "gold.dra.numa", nil, inCache0) // 2, the default of the pool
+	It("gives claims their ways and limits, until none are left", ofGate, func(ctx context.Context) {
+		namespace, pool, cache := createNamespace(ctx, "ways"), poolsOfNode(ctx).Guaranteed, inCache(roomyCache(ctx))
+		rest := pool.Ways - pool.DefaultWays
+		first := createWithWays(ctx, namespace, "first", "gold.dra.numa", map[string]int64{"ways": int64(rest), "bandwidthPercent": 35}, cache)
+		second := createWithWays(ctx, namespace, "second", "gold.dra.numa", nil, cache) // the default of the pool
 		first, second = waitRunning(ctx, first), waitRunning(ctx, second)
-		expectWays(ctx, first, 3, 40)
-		expectWays(ctx, second, 2, 100)
-		third := createWithWays(ctx, namespace, "third", "gold.dra.numa", map[string]int64{"ways": 3}, inCache0)
+		expectWays(ctx, first, rest, limitInKernel(ctx, 35))
+		expectWays(ctx, second, pool.DefaultWays, 100)
+		third := createWithWays(ctx, namespace, "third", "gold.dra.numa", map[string]int64{"ways": int64(rest)}, cache)
 		expectPending(ctx, third, noDevices)
 
 		By("ending the first")
 		deletePod(ctx, first)
 		deleteClaim(ctx, first)
 		third = waitRunning(ctx, third)
-		expectWays(ctx, third, 3, 100)
-		expectWays(ctx, second, 2, 100)
+		expectWays(ctx, third, rest, 100)
+		expectWays(ctx, second, pool.DefaultWays, 100)
 	})
 
 	It("grows and shrinks the ways of best-effort claims", func(ctx context.Context) {
@@ -144,32 +146,39 @@ func numaNodeIs(id int) string {
 	return fmt.Sprintf(`device.attributes["resource.kubernetes.io"].?numaNode.orValue(-1) == %d`, id)
 }
 
-// createWithWays creates a pod with a core, and amounts of the cache of that core.
+// createWithWays creates a pod with a CPU, and amounts of the cache of that CPU: a cache may
+// be that of two cores.
 func createWithWays(ctx context.Context, namespace, name, class string, amounts map[string]int64, where ...string) *corev1.Pod {
 	GinkgoHelper()
-	cpus := oneCore(ctx).cpus
 	createClaim(ctx, namespace, alike("dra.numa/l3", claimOfDevices(name,
-		shareOf("cpus", "zone.dra.numa", map[string]int64{"cpu": cpus}), shareOf("cache", class, amounts, where...))))
-	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{cpus: cpus})))
+		shareOf("cpus", "zone.dra.numa", map[string]int64{"cpu": 1}), shareOf("cache", class, amounts, where...))))
+	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{cpus: 1})))
 }
 
-// expectWays checks in the kernel that a claim has a number of ways of cache 0 for its
-// CPUs, which nothing else has, and a limit of bandwidth.
+// expectWays checks in the kernel that a claim has a number of ways of a cache for its CPUs,
+// which nothing else has, and a limit of bandwidth.
 func expectWays(ctx context.Context, pod *corev1.Pod, ways, bandwidth int) {
 	GinkgoHelper()
 	checkWays(ctx, Default, pod, ways, bandwidth)
 }
 
 func checkWays(ctx context.Context, g Gomega, pod *corev1.Pod, ways, bandwidth int) {
-	said, all := statusOfCache(ctx, pod), readGroups(ctx)
+	checkGroup(ctx, g, statusOfCache(ctx, pod), cpusOfContainer(ctx, pod), ways, bandwidth)
+}
+
+// checkGroup is checkWays for what the status of a claim says of one cache, and the CPUs that
+// it is for.
+func checkGroup(ctx context.Context, g Gomega, said deviceclasses.CacheStatus, cpus cpuset.Set, ways, bandwidth int) {
+	all := readGroups(ctx)
 	own, found := all[said.Group]
 	g.Expect(found).To(BeTrue(), "the kernel has no group %s", said.Group)
-	g.Expect(own.cpus.String()).To(Equal(cpusOfContainer(ctx, pod).String()), "CPUs of group %s and of the container", own.name)
-	g.Expect(bits.OnesCount64(own.ways[0])).To(Equal(ways), "ways %x of group %s", own.ways[0], own.name)
-	g.Expect(own.bandwidth[0]).To(Equal(bandwidth), "bandwidth of group %s", own.name)
+	mask := own.ways[said.L3]
+	g.Expect(own.cpus.String()).To(Equal(cpus.String()), "CPUs of group %s and of the container", own.name)
+	g.Expect(bits.OnesCount64(mask)).To(Equal(ways), "ways %x of group %s", mask, own.name)
+	g.Expect(own.bandwidth[said.L3]).To(Equal(bandwidth), "bandwidth of group %s", own.name)
 	for _, other := range all {
 		if other.name != own.name && (other.name == "" || !other.cpus.IsEmpty()) {
-			g.Expect(other.ways[0]&own.ways[0]).To(BeZero(), "ways %x of group %q and %x of group %q", other.ways[0], other.name, own.ways[0], own.name)
+			g.Expect(other.ways[said.L3]&mask).To(BeZero(), "ways %x of group %q and %x of group %q", other.ways[said.L3], other.name, mask, own.name)
 		}
 	}
 }
@@ -190,13 +199,21 @@ func groupOf(ctx context.Context, pod *corev1.Pod) cacheGroup {
 	return group
 }
 
-// statusOfCache returns what the status of a pod's claim says of a cache.
-func statusOfCache(ctx context.Context, pod *corev1.Pod) (said deviceclasses.CacheStatus) {
+// statusOfCache returns what the status of a pod's claim says of its only cache.
+func statusOfCache(ctx context.Context, pod *corev1.Pod) deviceclasses.CacheStatus {
+	GinkgoHelper()
+	return slices.Collect(maps.Values(statusOfCaches(ctx, pod, 1)))[0]
+}
+
+// statusOfCaches waits until the status of a pod's claim says something of so many caches, and
+// returns that by the request for the CPUs.
+func statusOfCaches(ctx context.Context, pod *corev1.Pod, count int) map[string]deviceclasses.CacheStatus {
 	GinkgoHelper()
 	claim := pod.Name
 	if len(pod.Status.ResourceClaimStatuses) > 0 {
 		claim = onlyClaim(ctx, pod).Name
 	}
+	said := map[string]deviceclasses.CacheStatus{}
 	Eventually(ctx, func(g Gomega) {
 		current, err := readClaim(ctx, pod.Namespace, claim)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -204,10 +221,10 @@ func statusOfCache(ctx context.Context, pod *corev1.Pod) (said deviceclasses.Cac
 			status, err := deviceclasses.ReadShareStatus(device.Data.Raw)
 			g.Expect(err).NotTo(HaveOccurred())
 			if status.Cache != nil {
-				said = *status.Cache
+				said[status.Cache.Request] = *status.Cache
 			}
 		}
-		g.Expect(said.Group).NotTo(BeEmpty(), "group in the status of claim %s", claim)
+		g.Expect(said).To(HaveLen(count), "caches in the status of claim %s", claim)
 	}).Should(Succeed())
 	return said
 }

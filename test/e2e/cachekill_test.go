@@ -19,9 +19,9 @@ const stateOfWays = `resctrl="$root/sys/fs/resctrl"
 const killsOfAClaim = 4
 
 var _ = Describe("a claim with ways whose driver is killed after each step", withCache, func() {
-	It("has its ways in the end, and leaves nothing when it is deleted", func(ctx context.Context) {
-		namespace := createNamespace(ctx, "killed")
-		before := readGroups(ctx)
+	It("has its ways in the end, and leaves nothing when it is deleted", ofGate, func(ctx context.Context) {
+		namespace, cache, limited := createNamespace(ctx, "killed"), inCache(roomyCache(ctx)), limitInKernel(ctx, 50)
+		before, all := readGroups(ctx), poolsOfNode(ctx).Guaranteed.Ways
 		kill := func(what string, atLeast int, run func()) {
 			GinkgoHelper()
 			By(what)
@@ -35,23 +35,24 @@ var _ = Describe("a claim with ways whose driver is killed after each step", wit
 		}
 		var pod *corev1.Pod
 		kill("the claim begins", 2, func() {
-			pod = waitRunning(ctx, createWithWays(ctx, namespace, "killed", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 50}, inCache0))
+			pod = waitRunning(ctx, createWithWays(ctx, namespace, "killed", "gold.dra.numa", map[string]int64{"ways": int64(all), "bandwidthPercent": 50}, cache))
 		})
-		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, 3, 50) }).Should(Succeed())
+		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, all, limited) }).Should(Succeed())
 		kill("the claim ends", 1, func() { deletePod(ctx, pod); deleteClaim(ctx, pod) })
 		Eventually(ctx, func() map[string]cacheGroup { return readGroups(ctx) }).Should(Equal(before), "groups after the claim")
 	})
 })
 
 var _ = Describe("claims of all pools of a cache at the same time", withCache, func() {
-	It("have the ways of their pools, and no other", func(ctx context.Context) {
-		namespace := createNamespace(ctx, "pools")
-		gold := createWithWays(ctx, namespace, "gold", "gold.dra.numa", map[string]int64{"ways": 5}, inCache0)
-		silver := createWithWays(ctx, namespace, "silver", "silver.dra.numa", nil, inCache0)
-		bronze := createWithWays(ctx, namespace, "bronze", "bronze.dra.numa", nil, inCache0)
+	It("have the ways of their pools, and no other", ofGate, func(ctx context.Context) {
+		namespace, pools, cache := createNamespace(ctx, "pools"), poolsOfNode(ctx), inCache(roomyCache(ctx))
+		all := pools.Guaranteed.Ways
+		gold := createWithWays(ctx, namespace, "gold", "gold.dra.numa", map[string]int64{"ways": int64(all)}, cache)
+		silver := createWithWays(ctx, namespace, "silver", "silver.dra.numa", nil, cache)
+		bronze := createWithWays(ctx, namespace, "bronze", "bronze.dra.numa", nil, cache)
 		gold, silver, bronze = waitRunning(ctx, gold), waitRunning(ctx, silver), waitRunning(ctx, bronze)
-		expectWays(ctx, gold, 5, 100)
-		expectWays(ctx, silver, 3, 100)
-		expectWays(ctx, bronze, 2, 100)
+		expectWays(ctx, gold, all, 100)
+		expectWays(ctx, silver, pools.BestEffort.DefaultMaxWays, 100)
+		expectWays(ctx, bronze, pools.Shared.Ways, 100)
 	})
 })

@@ -2,37 +2,42 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
 	"math/bits"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 var _ = Describe("a node whose caches are divided, and what belongs to no claim", withCache, func() {
-	It("has groups that containers of mixed claims join", func(ctx context.Context) {
-		namespace := createNamespace(ctx, "joined")
-		own := waitRunning(ctx, createWithWays(ctx, namespace, "own", "gold.dra.numa", nil, inCache0))
-		mixed := waitRunning(ctx, createConfiguredWays(ctx, namespace, "mixed", `"mixed": true`, inCache0))
+	It("has groups that containers of mixed claims join", ofGate, func(ctx context.Context) {
+		namespace, usual, cache := createNamespace(ctx, "joined"), poolsOfNode(ctx).Guaranteed.DefaultWays, roomyCache(ctx)
+		own := waitRunning(ctx, createWithWays(ctx, namespace, "own", "gold.dra.numa", map[string]int64{"ways": 1}, inCache(cache)))
+		mixed := waitRunning(ctx, createConfiguredWays(ctx, namespace, "mixed", `"mixed": true`, inCache(cache)))
 		group, process := groupOf(ctx, mixed), inKernel(snapshot(ctx), mixed)
 		Expect(groupOfTask(ctx, process.PID)).To(Equal(group.name), "group of the container's process")
 		Expect(groupOfTask(ctx, inKernel(snapshot(ctx), own).PID)).To(BeEmpty(), "group of a process that has only CPUs of its own")
-		Expect(bits.OnesCount64(group.ways[0])).To(Equal(2), "ways %x of group %s", group.ways[0], group.name)
+		Expect(bits.OnesCount64(group.ways[cache])).To(Equal(usual), "ways %x of group %s", group.ways[cache], group.name)
 		Expect(group.cpus.IsSubsetOf(process.CPUs)).To(BeTrue(), "CPUs %s of the group, the container runs on %s", group.cpus, process.CPUs)
 		Expect(process.CPUs.Difference(group.cpus).IsEmpty()).To(BeFalse(), "the container runs on no shared CPU")
 		for _, other := range readGroups(ctx) {
 			if other.name != group.name && (other.name == "" || !other.cpus.IsEmpty()) {
-				Expect(other.ways[0]&group.ways[0]).To(BeZero(), "ways of group %q and of %s", other.name, group.name)
+				Expect(other.ways[cache]&group.ways[cache]).To(BeZero(), "ways of group %q and of %s", other.name, group.name)
 			}
 		}
 		root := readGroups(ctx)[""]
-		for cache, ways := range group.ways {
-			if cache != 0 {
-				Expect(ways).To(Equal(root.ways[cache]), "ways of group %s in cache %d, where the claim has none", group.name, cache)
+		for elsewhere, ways := range group.ways {
+			if elsewhere != cache {
+				Expect(ways).To(Equal(root.ways[elsewhere]), "ways of group %s in cache %d, where the claim has none", group.name, elsewhere)
 			}
 		}
 		By("moving the process into another group")
@@ -61,6 +66,28 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		By("giving everything back")
 		configureNode(ctx, "cache: {os: {ways: 1}, reserved: {ways: 2}, guaranteed: {ways: 5}, restore: true}")
 		expectGroup(ctx, "", 0xfff, 100, nil)
+		Eventually(ctx, func() []string { return ourGroups(ctx) }).Should(BeEmpty(), "groups of the driver")
+	})
+
+	It("gives everything back when the pools are taken away and no claim has ways any more", ofGate, func(ctx context.Context) {
+		namespace, pools, cache := createNamespace(ctx, "restore"), poolsOfNode(ctx), roomyCache(ctx)
+		pod := waitRunning(ctx, createWithWays(ctx, namespace, "last", "gold.dra.numa", nil, inCache(cache)))
+		pools.Restore = true
+		text, err := json.Marshal(pools)
+		Expect(err).NotTo(HaveOccurred())
+		configureNode(ctx, "cache: "+string(text))
+		Eventually(ctx, func() ([]resourceapi.Device, error) {
+			devices, err := nodeDevices(ctx)
+			return slices.DeleteFunc(devices, func(d resourceapi.Device) bool {
+				return attribute(d, deviceclasses.AttributeKind) != deviceclasses.KindCache
+			}), err
+		}).Should(BeEmpty(), "caches that are published")
+		expectWays(ctx, pod, pools.Guaranteed.DefaultWays, 100)
+
+		By("ending the last claim")
+		deletePod(ctx, pod)
+		deleteClaim(ctx, pod)
+		expectGroup(ctx, "", allWays(ctx), 100, nil)
 		Eventually(ctx, func() []string { return ourGroups(ctx) }).Should(BeEmpty(), "groups of the driver")
 	})
 
@@ -98,9 +125,34 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		namespace := createNamespace(ctx, "remount")
 		pod := waitRunning(ctx, createWithWays(ctx, namespace, "remounted", "gold.dra.numa", map[string]int64{"ways": 3, "bandwidthPercent": 50}, inCache0))
 		expectWays(ctx, pod, 3, 50)
-		_, err := observer.Run(ctx, "nsenter -t 1 -m umount /sys/fs/resctrl && nsenter -t 1 -m mount -t resctrl resctrl /sys/fs/resctrl")
-		Expect(err).NotTo(HaveOccurred())
+		remount(ctx)
 		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, pod, 3, 50) }).Should(Succeed())
+	})
+
+	It("limits megabytes per second when an administrator mounts resctrl with mba_MBps", func(ctx context.Context) {
+		namespace, cache := createNamespace(ctx, "mbps"), roomyCache(ctx)
+		device := fmt.Sprintf("cache-%d-guaranteed", cache)
+		percent := waitRunning(ctx, createWithWays(ctx, namespace, "percent", "gold.dra.numa", map[string]int64{"ways": 1, "bandwidthPercent": 50}, inCache(cache)))
+		expectWays(ctx, percent, 1, limitInKernel(ctx, 50))
+		DeferCleanup(func(ctx context.Context) {
+			remount(ctx)
+			waitPublished(ctx, device, "percent", counts(deviceclasses.CapacityBandwidthPercent))
+		})
+		remount(ctx, "-o", "mba_MBps")
+		Expect(observer.Run(ctx, "grep resctrl /proc/1/mounts")).To(ContainSubstring("mba_MBps"))
+		waitPublished(ctx, device, "a taint, because a claim has its limit in percent", tainted)
+		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, percent, 1, noLimitMBps) }).Should(Succeed(), "the claim keeps its ways")
+
+		By("ending that claim")
+		deletePod(ctx, percent)
+		deleteClaim(ctx, percent)
+		waitPublished(ctx, device, "megabytes per second", counts(deviceclasses.CapacityBandwidthMBps))
+		megabytes := waitRunning(ctx, createWithWays(ctx, namespace, "megabytes", "gold.dra.numa", map[string]int64{"ways": 2, "bandwidthMBps": 5001}, inCache(cache)))
+		expectWays(ctx, megabytes, 2, 5001)
+		group := groupOf(ctx, megabytes).name
+		deletePod(ctx, megabytes)
+		deleteClaim(ctx, megabytes)
+		Eventually(ctx, func() int { return readGroups(ctx)[group].bandwidth[cache] }).Should(Equal(noLimitMBps), "limit after the claim")
 	})
 
 	// The kernel does not take the last CPU of a partition offline, so the claim has none.
@@ -130,6 +182,25 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 	})
 })
 
+// noLimitMBps is the limit of a group without one: MBA_MAX_MBPS in include/linux/resctrl.h.
+const noLimitMBps = math.MaxUint32
+
+// remount mounts resctrl on the host again, with options of mount. It is not mounted if the
+// kernel has refused the options of the last mount.
+func remount(ctx context.Context, options ...string) {
+	GinkgoHelper()
+	_, err := observer.Run(ctx, `nsenter -t 1 -m umount /sys/fs/resctrl; nsenter -t 1 -m mount -t resctrl "$@" resctrl /sys/fs/resctrl`, options...)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// counts returns what reports whether a device has bandwidth in a unit.
+func counts(unit resourceapi.QualifiedName) func(resourceapi.Device) bool {
+	return func(device resourceapi.Device) bool {
+		_, has := device.Capacity[unit]
+		return has
+	}
+}
+
 const inCache1 = `device.attributes["dra.numa"].l3 == 1`
 
 // createConfiguredWays creates a pod with a core of a cache and the default of its
@@ -137,8 +208,7 @@ const inCache1 = `device.attributes["dra.numa"].l3 == 1`
 func createConfiguredWays(ctx context.Context, namespace, name, fields, where string) *corev1.Pod {
 	GinkgoHelper()
 	cpus := oneCore(ctx).cpus
-	parameters := fmt.Sprintf(`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", %s}`, fields)
-	createClaim(ctx, namespace, configured(parameters, alike("dra.numa/l3", claimOfDevices(name,
+	createClaim(ctx, namespace, configured(configOf(deviceclasses.ZoneConfigKind, fields), alike("dra.numa/l3", claimOfDevices(name,
 		shareOf("cpus", "zone.dra.numa", map[string]int64{"cpu": cpus}), shareOf("cache", "gold.dra.numa", nil, where)))))
 	return createPod(ctx, namespace, withoutRequests(claimPod(name, request{cpus: cpus})))
 }

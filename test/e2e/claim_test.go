@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // Attributes of the devices of all drivers.
@@ -89,11 +91,30 @@ func alike(attribute resourceapi.FullyQualifiedName, claim *resourceapi.Resource
 	return claim
 }
 
-// configured adds parameters for the driver, in JSON, to a claim.
-func configured(parameters string, claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
-	claim.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: resourceapi.DeviceConfiguration{
-		Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: driverName, Parameters: runtime.RawExtension{Raw: []byte(parameters)}},
-	}}}
+// configOf is a configuration for the driver, in JSON, with fields in JSON.
+func configOf(kind, fields string) string {
+	return fmt.Sprintf(`{"apiVersion": %q, "kind": %q, %s}`, deviceclasses.APIVersion, kind, fields)
+}
+
+// parameters are a configuration for the driver of a claim or a class.
+func parameters(config string) resourceapi.DeviceConfiguration {
+	return resourceapi.DeviceConfiguration{Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: driverName, Parameters: runtime.RawExtension{Raw: []byte(config)}}}
+}
+
+// ofRequest is a configuration for the driver of one request of a claim.
+func ofRequest(request, config string) resourceapi.DeviceClaimConfiguration {
+	return resourceapi.DeviceClaimConfiguration{Requests: []string{request}, DeviceConfiguration: parameters(config)}
+}
+
+// configured adds a configuration for the driver to a claim.
+func configured(config string, claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+	claim.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{DeviceConfiguration: parameters(config)}}
+	return claim
+}
+
+// ofClass has the first request of a claim name another class.
+func ofClass(class string, claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+	claim.Spec.Devices.Requests[0].Exactly.DeviceClassName = class
 	return claim
 }
 

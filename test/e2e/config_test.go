@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
@@ -144,9 +145,9 @@ func kernelWork(ctx context.Context) cpuset.Set {
 // createConfigured is createClaimed with a ZoneConfig, whose fields are given in JSON.
 func createConfigured(ctx context.Context, namespace string, pod *corev1.Pod, want request, fields string) *corev1.Pod {
 	GinkgoHelper()
-	parameters := fmt.Sprintf(`{"apiVersion": "dra.numa/v1alpha1", "kind": "ZoneConfig", %s}`, fields)
-	Expect(json.Valid([]byte(parameters))).To(BeTrue(), "configuration %s", parameters)
-	createClaim(ctx, namespace, configured(parameters, newClaim(pod.Name, want)))
+	config := configOf(deviceclasses.ZoneConfigKind, fields)
+	Expect(json.Valid([]byte(config))).To(BeTrue(), "configuration %s", config)
+	createClaim(ctx, namespace, configured(config, newClaim(pod.Name, want)))
 	return createPod(ctx, namespace, pod)
 }
 

@@ -22,27 +22,31 @@ var withPower = Label("power", withOwnBoot)
 // The CPUs of the node have 1, 2 and 3 GHz, and an idle state from which they wake up
 // within 10 µs; test/rig/topology/machines/power.yaml.
 var _ = Describe("claims of fast CPUs", withPower, func() {
-	It("have them as they ask, and give back what the CPUs had", func(ctx context.Context) {
-		namespace, before := createNamespace(ctx, "fast"), cpuSettings(ctx)
-		pod := waitRunning(ctx, createTuned(ctx, namespace, "fast", `"governor": "performance", "minFrequency": "2GHz", "maxFrequency": "max", "idleLatency": 20`))
+	It("have them as they ask, and give back what the CPUs had", ofGate, func(ctx context.Context) {
+		namespace, before, has := createNamespace(ctx, "fast"), cpuSettings(ctx), frequenciesInKernel(ctx)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "fast",
+			fmt.Sprintf(`"governor": "performance", "minFrequency": %q, "maxFrequency": "max", "idleLatency": 20`, deviceclasses.FrequencyText(has.middle))))
 		cpus := cpusOfContainer(ctx, pod)
-		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpus, "performance 2000000 3000000 20")))
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpus, fmt.Sprintf("performance %d %d 20", has.middle, has.highest))))
 		Expect(performanceOf(ctx, pod).Frequencies).To(Equal([]deviceclasses.FrequencyStatus{{
-			Policies: cpus, Driver: "acpi-cpufreq", Governor: "performance", MinFrequency: "2GHz", MaxFrequency: "3GHz",
+			Policies: cpus, Driver: has.driver, Governor: "performance",
+			MinFrequency: deviceclasses.FrequencyText(has.middle), MaxFrequency: deviceclasses.FrequencyText(has.highest),
 		}}))
 		beginDelete(ctx, pod)
 		expectGone(ctx, pod, before)
 	})
 
-	It("say what the kernel made of frequencies that the CPUs do not have", func(ctx context.Context) {
-		namespace, before := createNamespace(ctx, "limited"), cpuSettings(ctx)
-		pod := waitRunning(ctx, createTuned(ctx, namespace, "limited", `"minFrequency": "2.1GHz", "maxFrequency": "2.4GHz"`))
+	It("say what the kernel made of frequencies that the CPUs do not have", ofGate, func(ctx context.Context) {
+		namespace, before, has := createNamespace(ctx, "limited"), cpuSettings(ctx), frequenciesInKernel(ctx)
+		middle, tenth := deviceclasses.FrequencyText(has.middle), (has.highest-has.middle)/10
+		least, most := deviceclasses.FrequencyText(has.middle+tenth), deviceclasses.FrequencyText(has.middle+4*tenth)
+		pod := waitRunning(ctx, createTuned(ctx, namespace, "limited", fmt.Sprintf(`"minFrequency": %q, "maxFrequency": %q`, least, most)))
 		cpus := cpusOfContainer(ctx, pod)
-		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpus, "schedutil 2000000 2000000 0")))
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpus, fmt.Sprintf("- %d %d -", has.middle, has.middle))))
 		said := performanceOf(ctx, pod)
-		Expect(said.Asked.MinFrequency).To(Equal("2.1GHz"))
-		Expect(said.Asked.MaxFrequency).To(Equal("2.4GHz"))
-		Expect(said.Frequencies).To(Equal([]deviceclasses.FrequencyStatus{{Policies: cpus, Driver: "acpi-cpufreq", MinFrequency: "2GHz", MaxFrequency: "2GHz"}}))
+		Expect(said.Asked.MinFrequency).To(Equal(least))
+		Expect(said.Asked.MaxFrequency).To(Equal(most))
+		Expect(said.Frequencies).To(Equal([]deviceclasses.FrequencyStatus{{Policies: cpus, Driver: has.driver, MinFrequency: middle, MaxFrequency: middle}}))
 		beginDelete(ctx, pod)
 		expectGone(ctx, pod, before)
 	})
@@ -239,13 +243,42 @@ func cpuSettings(ctx context.Context) map[int]string {
 	return settings
 }
 
-// replaced returns the settings with others for some CPUs.
+// replaced returns the settings with others for some CPUs. A value of - stays as it is.
 func replaced(settings map[int]string, cpus cpuset.Set, values string) map[int]string {
 	settings = maps.Clone(settings)
 	for cpu := range cpus.All() {
-		settings[cpu] = values
+		is, wanted := strings.Fields(settings[cpu]), strings.Fields(values)
+		for i := range wanted {
+			if wanted[i] == "-" {
+				wanted[i] = is[i]
+			}
+		}
+		settings[cpu] = strings.Join(wanted, " ")
 	}
 	return settings
+}
+
+// frequencies are the highest ones, in kHz, that the frequency driver lists for each CPU.
+type frequencies struct {
+	driver          string
+	middle, highest int // no other is between them
+}
+
+// frequenciesInKernel returns the frequencies of the CPUs, which are those of the first one.
+func frequenciesInKernel(ctx context.Context) frequencies {
+	GinkgoHelper()
+	text, err := observer.Run(ctx, `cd "$1/cpu0/cpufreq" && cat scaling_driver && for kHz in $(cat scaling_available_frequencies); do echo "$kHz"; done | sort -n`, cpuFolder)
+	Expect(err).NotTo(HaveOccurred())
+	words := strings.Fields(text)
+	if len(words) < 4 {
+		lacks("the driver of frequencies of node %s lists %q, three frequencies are needed", node.name, words)
+	}
+	number := func(i int) int {
+		kHz, err := strconv.Atoi(words[i])
+		Expect(err).NotTo(HaveOccurred(), text)
+		return kHz
+	}
+	return frequencies{words[0], number(len(words) - 2), number(len(words) - 1)}
 }
 
 // only returns the settings of these CPUs.

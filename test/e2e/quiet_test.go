@@ -15,7 +15,7 @@ import (
 )
 
 // The node's own disk, drives and network cards have interrupts. The kernel moves some of
-// them. The node has no frequencies and no idle states.
+// them.
 var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 	It("have those only that the kernel does not move, and give the others back", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "quiet")
@@ -25,13 +25,7 @@ var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 		said := performanceOf(ctx, pod)
 		Expect(said.Asked.Interrupts).To(Equal(deviceclasses.InterruptsAway))
 		Expect(said.Interrupts).To(ContainElement(And(HaveField("Name", HavePrefix("nvme")), HaveField("Why", interrupts.Managed))), "queues of drives")
-		onlyStaying := func(g Gomega) {
-			handlers, staying := handledBy(ctx, cpus), performanceOf(ctx, pod).Interrupts
-			for _, name := range handlers {
-				g.Expect(staying).To(ContainElement(HaveField("Name", name)), "CPUs %s handle %v", cpus, handlers)
-			}
-		}
-		onlyStaying(Default)
+		checkQuiet(ctx, Default, pod, cpus)
 		after := affinities(ctx)
 		Expect(cpuset.ParseMask(after["default"])).To(WithTransform(cpus.Overlaps, BeFalse()), "CPUs of new interrupts")
 		var moved []string
@@ -48,7 +42,7 @@ var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 		maps.DeleteFunc(handlersBefore, func(name, _ string) bool { return strings.HasPrefix(name, queue) })
 		_, err := observer.Run(ctx, `cd /sys/bus/pci/drivers/nvme && echo "$1" >unbind && echo "$1" >bind`, drive)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(ctx, onlyStaying).Should(Succeed())
+		Eventually(ctx, func(g Gomega) { checkQuiet(ctx, g, pod, cpus) }).Should(Succeed())
 
 		By("killing the driver as the pod is deleted")
 		Expect(observer.KillNext(ctx, driverProcess, "", limit(eventuallyTimeout))).To(Succeed())
@@ -88,8 +82,8 @@ var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 
 	It("are refused with the reason what the node does not have", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "fast")
-		pod := createTuned(ctx, namespace, "fast", `"governor": "performance"`)
-		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).Should(ContainElement(ContainSubstring("governor: ")))
+		pod := createTuned(ctx, namespace, "fast", `"energyPreference": "performance"`)
+		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).Should(ContainElement(ContainSubstring("energyPreference: ")))
 	})
 })
 
@@ -104,7 +98,7 @@ func createTuned(ctx context.Context, namespace, name, fields string) *corev1.Po
 
 // performanceConfig is a PerformanceConfig with these fields, in JSON.
 func performanceConfig(fields string) string {
-	return `{"apiVersion": "dra.numa/v1alpha1", "kind": "PerformanceConfig", ` + fields + `}`
+	return configOf(deviceclasses.PerformanceConfigKind, fields)
 }
 
 // performanceOf returns what the status of a pod's claim says of its CPUs.
@@ -121,6 +115,15 @@ func performanceOf(ctx context.Context, pod *corev1.Pod) (said deviceclasses.Per
 		said = *status.Zone.Performance
 	}).Should(Succeed())
 	return said
+}
+
+// checkQuiet checks in the kernel that the CPUs of a pod handle only the interrupts that the
+// status of its claim lists.
+func checkQuiet(ctx context.Context, g Gomega, pod *corev1.Pod, cpus cpuset.Set) {
+	handlers, staying := handledBy(ctx, cpus), performanceOf(ctx, pod).Interrupts
+	for _, name := range handlers {
+		g.Expect(staying).To(ContainElement(HaveField("Name", name)), "CPUs %s handle %v", cpus, handlers)
+	}
 }
 
 // affinities returns which CPUs each interrupt may use, by its number, and those of new ones,

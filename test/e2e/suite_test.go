@@ -38,6 +38,11 @@ var ofKernel = Label("kernel")
 // out.
 var ofMachine = Label("machine")
 
+// ofGate marks specs of caches and frequencies that every change has to pass: make
+// e2e-devices runs them, too. They assume no machine, and ask the kernel and the NodeConfig
+// what the node has.
+var ofGate = Label("gate", withOwnBoot)
+
 // withCrowd marks specs that leave a node behind which is busy for minutes: make
 // e2e runs them when all others are done, make test does without them.
 var withCrowd = Label("crowd")
