@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -17,7 +18,7 @@ import (
 // offered returns what a published device of a cache has of a capacity, and its taint; it is
 // empty without the device.
 func offered(driver *Driver, device, capacity string) string {
-	for _, d := range driver.Publish(func(types.UID, Share) string { return "" }, cpuset.Set{}).Devices {
+	for _, d := range driver.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{}).Devices {
 		if d.Name == device {
 			for name, of := range d.Capacity {
 				if string(name) == capacity {
