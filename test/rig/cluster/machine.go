@@ -73,6 +73,20 @@ func (a Accelerator) iommuArgs(machine topology.Topology) (args []string, kernel
 	return nil, ""
 }
 
+// emulated is what the kernel of an emulated machine is told besides.
+//
+// x2apic_phys: CPUs send each other interrupts by APIC id. By logical destination, QEMU
+// (up to 10.0.13) loses those for CPUs from 8 on while a CPU with a lower number has not
+// started: apic_get_delivery_bitmask cuts the destination to the 8 bits of that CPU's APIC.
+// Linux starts one CPU of each core first, and meanwhile waits for all that run, as for RCU:
+// nodes of Linux 7.2 hung there ("rcu_preempt detected expedited stalls").
+//
+// lpj: Linux 7.2 does not know that the TSC of QEMU's processor is constant, so it would
+// measure for each CPU how long a loop takes: up to 250 ms, and on a busy host ten times
+// that. The number is that of a TSC of 4 GHz and 250 ticks a second; with a slower TSC, the
+// kernel's short delays are longer.
+const emulated = "x2apic_phys lpj=16000000"
+
 // PickAccelerator boots the machine's own kernel with hardware virtualization and takes
 // it only when the guest speaks within 20 s: nested virtualization may be offered and
 // hang. The answer is kept in a file for as long as the host runs. RDT is emulated.
@@ -121,13 +135,16 @@ func boots(ctx context.Context, machine topology.Topology, b Boot) bool {
 // its translations at every system call.
 func (r *Cluster) startMachine(n Node, machine topology.Topology, b Boot, disk string) error {
 	dir := r.Path("nodes", n.Name)
-	iommu, kernelIOMMU := b.Accelerator.iommuArgs(machine)
+	iommu, kernel := b.Accelerator.iommuArgs(machine)
+	if b.Accelerator == TCG {
+		kernel += " " + emulated
+	}
 	args := slices.Concat(b.command(), []string{"-name", n.Name}, b.Accelerator.args(machine), iommu, machine.QEMUArgs())
 	args = append(args,
 		"-drive", "file="+disk+",if=none,id=root,format=raw,cache=unsafe", "-device", "virtio-blk-pci,drive=root,bus=pcie.0",
 		"-netdev", fmt.Sprintf("user,id=net0,net=10.101.%d.0/24,host=%s,hostfwd=tcp:127.0.0.1:%d-%s:9000", n.Subnet, n.Gateway(), n.AgentPort, n.Address()),
 		"-device", "virtio-net-pci,netdev=net0,bus=pcie.0,romfile=",
-		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check tsc=reliable nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 nokaslr "+kernelIOMMU+" "+b.Parameters,
+		"-kernel", b.Vmlinuz, "-initrd", b.Initramfs, "-append", "console=ttyS0 quiet no_timer_check tsc=reliable nowatchdog mitigations=off panic=-1 rcupdate.rcu_expedited=1 nokaslr "+kernel+" "+b.Parameters,
 		"-display", "none", "-monitor", "none", "-qmp", "unix:"+r.monitorSocket(n)+",server=on,wait=off", "-no-reboot",
 		"-chardev", "socket,id=console,path="+filepath.Join(dir, "console.sock")+",server=on,wait=off,logappend=on,logfile="+r.Console(n), "-serial", "chardev:console")
 	tables, err := r.tableArgs(n, machine)
