@@ -570,7 +570,7 @@ soak: image suite ## Make, share, resize and delete claims at random and kill ev
 # the lowest priority beside its clusters, whose emulated CPUs idle now and then. A kernel with
 # autogroups compares priorities within a session only: LAST is for the session as a whole.
 LAST := echo 19 2>/dev/null >/proc/self/autogroup || true;
-PROGRAMS := unit lint chart-lint monitoring-test
+PROGRAMS := qemu unit lint chart-lint monitoring-test
 TEST     := apiserver e2e e2e-devices
 TEST_ALL := test e2e-systemd-crowd e2e-1.36 reach soak-start
 NIGHTLY  := cache-steps histories resctrl-answers e2e-cache e2e-power e2e-alerts e2e-runbooks e2e-names e2e-audit fuzz e2e-crio
@@ -588,6 +588,11 @@ test: cc lstopo chromium ## Run unit, lint, chart-lint and monitoring-test besid
 	passing; cat bin/logs/programs.log; \
 	$(call stages,bench-smoke); \
 	echo "make: test: $$((SECONDS - began)) s"
+
+# What e2e-devices needs: built while other clusters run.
+.PHONY: qemu
+qemu:
+	$(STATIC) go -C test/rig run . qemu
 
 .PHONY: test-programs
 test-programs:
