@@ -382,12 +382,12 @@ e2e-systemd: ## Run what is up to the kernel or to PID 1 again, on Linux 7.2 wit
 e2e-crio: ## Run the suite with CRI-O in the place of containerd: nightly, not part of test [as e2e]
 	$(MAKE) e2e CRI=crio
 
-# On the other kernel and PID 1 than e2e, so that make test has both.
+# On the other kernel and PID 1 than e2e, so that make test has both. Label gate marks specs of caches and frequencies.
 .PHONY: e2e-devices
 e2e-devices: export TOPOLOGY = test/rig/topology/machines/devices.yaml
 e2e-devices: export KERNEL = 7.2
 e2e-devices: export INIT = systemd
-e2e-devices: image suite ## Have claims hold drives, network cards and GPUs of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
+e2e-devices: image suite ## Have claims hold drives, network cards, GPUs, ways of caches and fast CPUs of a node of the rig, also beside another driver, and the webhook mirror claims [KUBERNETES=] [KERNEL=] [INIT=] [FOCUS=pattern]
 	$(GO_BUILD) -o bin/gpudriver ./test/gpudriver
 	$(STATIC) go run ./deployments/image -ref localhost/gpudriver:dev -out bin/images/gpudriver.tar -entrypoint /gpudriver /gpudriver=bin/gpudriver
 	$${CC:-gcc} -shared -fPIC -I"$$(go list -m -f '{{.Dir}}' github.com/NVIDIA/go-nvml)/pkg/nvml" -o bin/libnvidia-ml.so.1 test/nvml/nvml.c
@@ -396,8 +396,8 @@ e2e-devices: image suite ## Have claims hold drives, network cards and GPUs of a
 	@$(call with-node,devices); \
 	$(CLUSTER) load -name devices bin/images/gpudriver.tar; \
 	$(CLUSTER) load -name devices bin/images/nvml.tar; \
-	$(call timed,chart,$(call install-chart,devices,--values test/e2e/devices-values.yaml)); \
-	$(call suite,devices,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name devices" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter devices)
+	$(call timed,chart,$(call install-chart,devices,--values test/e2e/cache-values.yaml --values test/e2e/devices-values.yaml)); \
+	$(call suite,devices,-e2e.require -e2e.monitor "$(CURDIR)/$(CLUSTER) monitor -name devices" -ginkgo.focus "$$FOCUS" -ginkgo.label-filter "devices || gate")
 
 # What needs a boot of its own.
 REACH := reach-6.1 reach-isolcpus reach-isolcpus-7.2 reach-1gi reach-two-nodes
@@ -425,7 +425,7 @@ $(REACH): image suite
 	$(call timed,chart,$(call install-chart,reach,$(VALUES))); \
 	$(call suite,reach,-e2e.require -ginkgo.label-filter "$(LABEL)")
 
-# The rig builds a QEMU for these machines, which is why make test does without them.
+# Of the specs for machines with resctrl, make test runs those with label gate, on the node of e2e-devices.
 E2E_CACHE := e2e-cache-6.12 e2e-cache-7.2 e2e-cache-shared e2e-cache-split
 
 .PHONY: e2e-cache

@@ -15,7 +15,7 @@ import (
 )
 
 // The node's own disk, drives and network cards have interrupts. The kernel moves some of
-// them. The node has no frequencies and no idle states.
+// them.
 var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 	It("have those only that the kernel does not move, and give the others back", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "quiet")
@@ -88,8 +88,8 @@ var _ = Describe("claims of CPUs without interrupts", withDevices, func() {
 
 	It("are refused with the reason what the node does not have", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "fast")
-		pod := createTuned(ctx, namespace, "fast", `"governor": "performance"`)
-		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).Should(ContainElement(ContainSubstring("governor: ")))
+		pod := createTuned(ctx, namespace, "fast", `"energyPreference": "performance"`)
+		Eventually(ctx, func() ([]string, error) { return eventMessages(ctx, namespace, pod.Name) }).Should(ContainElement(ContainSubstring("energyPreference: ")))
 	})
 })
 
