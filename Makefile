@@ -217,6 +217,11 @@ fuzz:
 suite:
 	$(STATIC) go test -c -o bin/e2e.test ./test/e2e
 
+# What e2e-devices and e2e-cache need: built while other clusters run.
+.PHONY: qemu
+qemu:
+	$(STATIC) go -C test/rig run . qemu
+
 # What drives devices of a node, beside the driver: another driver, and a made-up library of NVIDIA.
 .PHONY: devices-images
 devices-images:

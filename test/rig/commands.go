@@ -310,6 +310,15 @@ func path(_ context.Context, o options) (int, error) {
 	return 0, nil
 }
 
+func qemu(ctx context.Context, o options) (int, error) {
+	c := build.Cache{Dir: o.cache(), Log: os.Stderr}
+	if err := c.HostPrograms(ctx, build.Needs{Nodes: true, RDT: true}); err != nil {
+		return 1, err
+	}
+	_, err := c.QEMU(ctx)
+	return 0, err
+}
+
 // machine is started by up and keeps a node's virtual machine running.
 func machine(ctx context.Context, o options) (int, error) {
 	if len(o.args) < 3 {

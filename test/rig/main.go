@@ -33,6 +33,8 @@ const usage = `cluster: a real Kubernetes cluster whose nodes are virtual NUMA m
                          restart a program of the control plane, such as scheduler
   cluster path [-name N] kubeconfig|kubectl|logs
                          print where something is
+  cluster qemu           build the QEMU for machines with resctrl if it is missing, as
+                         up does: at a low priority beside other clusters, for example
 
 Everything lies under $RIG_DIR (default: dra-driver-numa/rig in the user's cache folder).
 Exit status: 0 done, 1 not possible, 2 wrong usage or bad input.
@@ -60,7 +62,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		return 2, usageError{errors.New("no command; see cluster help")}
 	}
 	commands := map[string]func(context.Context, options) (int, error){
-		"up": up, "down": down, "exec": execute, "load": load, "console": console, "monitor": monitor, "path": path, "restart": restart, "proxy": proxy, "machine": machine,
+		"up": up, "down": down, "exec": execute, "load": load, "console": console, "monitor": monitor, "path": path, "restart": restart, "qemu": qemu, "proxy": proxy, "machine": machine,
 	}
 	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
 		fmt.Print(usage)

@@ -36,10 +36,16 @@ func (c Cache) logf(format string, args ...any) { _, _ = fmt.Fprintf(c.Log, form
 // once runs produce unless the thing called name was made from the same inputs before. Of
 // several processes with the same folder, one produces and the others wait for it.
 func (c Cache) once(ctx context.Context, name, inputs string, produce func() error) error {
+	return c.onceLocked(ctx, commonLock, name, inputs, produce)
+}
+
+// onceLocked is once for things that have a lock of their own: the other things can be made
+// meanwhile.
+func (c Cache) onceLocked(ctx context.Context, lock, name, inputs string, produce func() error) error {
 	if c.has(thing{name, inputs}) {
 		return nil
 	}
-	unlock, err := c.lock(ctx)
+	unlock, err := c.lock(ctx, lock)
 	if err != nil {
 		return fmt.Errorf("make %s: %w", name, err)
 	}
@@ -57,13 +63,17 @@ func (c Cache) once(ctx context.Context, name, inputs string, produce func() err
 	return os.WriteFile(stamp, []byte(inputs), 0o644)
 }
 
-// lock keeps other processes from making anything in the folder, until unlock is called or
-// this process ends.
-func (c Cache) lock(ctx context.Context) (unlock func(), err error) {
+// commonLock is the lock of nearly everything: two programs that are built at the same time
+// take no less time than one after the other.
+const commonLock = "lock"
+
+// lock keeps other processes from making what has this lock in the folder, until unlock is
+// called or this process ends.
+func (c Cache) lock(ctx context.Context, name string) (unlock func(), err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(c.Path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := os.OpenFile(c.Path(name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

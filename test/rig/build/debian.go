@@ -38,7 +38,7 @@ func (c Cache) HostPrograms(ctx context.Context, needs Needs) error {
 	if codename == "" || os.Geteuid() != 0 {
 		return fmt.Errorf("missing on this host: %s (names of Debian's packages; as root on Debian they are installed here)", strings.Join(missing, " "))
 	}
-	unlock, err := c.lock(ctx)
+	unlock, err := c.lock(ctx, commonLock)
 	if err != nil {
 		return err
 	}

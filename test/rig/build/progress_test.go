@@ -70,7 +70,7 @@ func TestSeveralProcessesMakeAThingOnce(t *testing.T) {
 
 func TestWaitingForAnotherProcessCanBeCancelled(t *testing.T) {
 	c := Cache{Dir: t.TempDir(), Log: io.Discard}
-	unlock, err := c.lock(t.Context())
+	unlock, err := c.lock(t.Context(), commonLock)
 	if err != nil {
 		t.Fatal(err)
 	}

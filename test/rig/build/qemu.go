@@ -22,10 +22,16 @@ var rdtPatch []byte
 //go:embed qemu/rig.mak
 var qemuDevices []byte
 
-// qemuSuite is the Debian suite whose source of QEMU the patch is for: a later 10.0 than
-// HostPrograms installs on Debian 12. Before 10.0.4, QEMU ends with a segmentation fault at
-// some boots: CPUs used the map of the memory after it was freed.
-const qemuSuite = "trixie"
+// qemuSuite is the Debian suite whose source of QEMU the patch is for, and qemuOldest the
+// oldest version that will do: a later 10.0 than HostPrograms installs on Debian 12. Before
+// 10.0.4, QEMU ends with a segmentation fault at some boots: CPUs used the map of the memory
+// after it was freed.
+const (
+	qemuSuite  = "trixie"
+	qemuOldest = "10.0.13"
+)
+
+const qemuLock = "qemu.lock"
 
 // qemuTools are what building QEMU needs besides hostPrograms.
 var qemuTools = []debianPackage{
@@ -52,12 +58,13 @@ var qemuConfigure = []string{
 
 // QEMU builds the QEMU for machines with RDT from Debian's source, and returns the
 // command that runs it. It emulates only. Its firmware is that of the packages of
-// HostPrograms.
+// HostPrograms. It has a lock of its own, so that it can be built at a low priority while
+// clusters start that do without it.
 func (c Cache) QEMU(ctx context.Context) ([]string, error) {
 	dir := c.Path("qemu")
 	program := filepath.Join(dir, "qemu-system-x86_64")
 	t := qemuThing()
-	err := c.once(ctx, t.name, t.inputs, func() error {
+	err := c.onceLocked(ctx, qemuLock, t.name, t.inputs, func() error {
 		if debianCodename() == "" {
 			return fmt.Errorf("build QEMU 10.0 with the patch test/rig/build/qemu/rdt.patch as %s and create %s.made with the text %q", program, dir, t.inputs)
 		}
@@ -68,7 +75,7 @@ func (c Cache) QEMU(ctx context.Context) ([]string, error) {
 
 func qemuThing() thing {
 	sum := sha256.Sum256(slices.Concat(rdtPatch, qemuDevices))
-	return thing{"qemu", fmt.Sprintf("%s %x %s", qemuSuite, sum, strings.Join(qemuConfigure, " "))}
+	return thing{"qemu", fmt.Sprintf("%s %s %x %s", qemuSuite, qemuOldest, sum, strings.Join(qemuConfigure, " "))}
 }
 
 // buildQEMU builds in the folder work, which stays if the build fails.
@@ -123,5 +130,19 @@ func (c Cache) fetchQEMU(ctx context.Context, work, source string) error {
 	if err != nil || len(archives) != 1 {
 		return fmt.Errorf("source of QEMU in %s: %d archives %q, want 1", qemuSuite, len(archives), archives)
 	}
+	if err := checkQEMU(archives[0]); err != nil {
+		return err
+	}
 	return c.run(ctx, work, nil, "tar", "-xJf", archives[0], "-C", source, "--strip-components=1")
+}
+
+// checkQEMU is an error if the version in the name of an archive of QEMU's source, such as
+// qemu_10.0.13+ds.orig.tar.xz, is older than qemuOldest, or not a 10.0.
+func checkQEMU(archive string) error {
+	var have, oldest int
+	_, err := fmt.Sscanf(filepath.Base(archive), "qemu_10.0.%d", &have)
+	if _, bad := fmt.Sscanf(qemuOldest, "10.0.%d", &oldest); err != nil || bad != nil || have < oldest {
+		return fmt.Errorf("source of QEMU in %s: %s, want 10.0 from %s on", qemuSuite, filepath.Base(archive), qemuOldest)
+	}
+	return nil
 }

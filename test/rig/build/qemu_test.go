@@ -69,3 +69,24 @@ func TestQEMUIsBuiltForMachinesWithRDT(t *testing.T) {
 		t.Errorf("packages to install when QEMU is built: %q, want %q", got, want)
 	}
 }
+
+func TestSourceOfQEMUIsNotTooOld(t *testing.T) {
+	for archive, good := range map[string]bool{
+		"qemu_10.0.13+ds.orig.tar.xz": true, "/work/qemu_10.0.20+ds.orig.tar.xz": true,
+		"qemu_10.0.2+ds.orig.tar.xz": false, "qemu_11.1.3+ds.orig.tar.xz": false, "qemu_10.0.orig.tar.xz": false,
+	} {
+		if err := checkQEMU(archive); (err == nil) != good {
+			t.Errorf("checkQEMU(%q) = %v, want success: %t", archive, err, good)
+		}
+	}
+}
+
+func TestOtherThingsAreMadeWhileQEMUIsBuilt(t *testing.T) {
+	c := Cache{Dir: t.TempDir(), Log: io.Discard}
+	err := c.onceLocked(t.Context(), qemuLock, "qemu", "inputs", func() error {
+		return c.once(t.Context(), "a", "inputs", func() error { return nil })
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
