@@ -36,6 +36,11 @@ const (
 	ExclusivityNone        = "none"        // nothing
 )
 
+// Exclusivities returns what zones publish: the values without ExclusivityAuto.
+func Exclusivities() []string {
+	return []string{ExclusivityKernel, ExclusivityCooperative, ExclusivityNone}
+}
+
 // Values of NodeConfig.ZoneBy. The default is ZoneByNUMA.
 const (
 	ZoneByNUMA    = "numa"    // a NUMA node
@@ -288,7 +293,7 @@ func (s NodeSettings) validate() error {
 		return err
 	}
 	if err := checkChoices(
-		choice{"exclusivity", s.Exclusivity, []string{ExclusivityAuto, ExclusivityKernel, ExclusivityCooperative, ExclusivityNone}},
+		choice{"exclusivity", s.Exclusivity, append([]string{ExclusivityAuto}, Exclusivities()...)},
 		choice{"zoneBy", s.ZoneBy, ZoneBys()},
 	); err != nil {
 		return err

@@ -52,14 +52,13 @@ func Presets() []string {
 
 // Preset returns the expression of a preset.
 func Preset(name string) (expression string, known bool) {
-	const ours = `device.attributes["` + DriverName + `"]`
 	switch name {
 	case PresetGPU, PresetNIC, PresetNVMe:
-		return fmt.Sprintf(`%s.kind == %q && !%s.virtualFunction`, ours, name, ours), true
+		return fmt.Sprintf(`%s == %q && !%s`, Reading(AttributeKind), name, Reading(AttributeVirtualFunction)), true
 	case PresetVF:
-		return ours + ".virtualFunction", true
+		return Reading(AttributeVirtualFunction), true
 	case PresetVFIO:
-		return ours + ".vfio", true
+		return Reading(AttributeVFIO), true
 	}
 	return "", false
 }

@@ -1,10 +1,15 @@
 package deviceclasses
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
@@ -18,9 +23,8 @@ import (
 // domain.
 const DriverName = "dra.numa"
 
-// Attributes of zones. Package driver/attached has all attributes of PCI functions, with
-// their meaning. Zones and PCI functions share AttributeKind, AttributeSocket and
-// the attributes of the NUMA node.
+// Attributes of zones and caches. PCI functions have AttributeKind, AttributeSocket and the
+// attributes of the NUMA node, too. [Attributes] says what each one means.
 const (
 	AttributeKind           resourceapi.QualifiedName = "kind"
 	AttributeSocket         resourceapi.QualifiedName = "socket"
@@ -29,30 +33,66 @@ const (
 	AttributeExclusivity    resourceapi.QualifiedName = "exclusivity"
 	AttributeMemoryTier     resourceapi.QualifiedName = "memoryTier"
 	AttributeL3             resourceapi.QualifiedName = "l3"
+	AttributePool           resourceapi.QualifiedName = "pool"
 	AttributeNUMANode                                 = deviceattribute.StandardDeviceAttributeNUMANode
 	AttributeNUMANodeNet    resourceapi.QualifiedName = "dra.net/numaNode"
 	AttributeNUMANodeAMD    resourceapi.QualifiedName = "gpu.amd.com/numaNode"
 )
 
-// Attributes of PCI functions that readers of the cluster know: the IDs, and their names
-// in the PCI ID database. An ID that is not in the database is its own name.
+// Attributes of PCI functions.
 const (
-	AttributeVendorID resourceapi.QualifiedName = "vendorID"
-	AttributeDeviceID resourceapi.QualifiedName = "deviceID"
-	AttributeVendor   resourceapi.QualifiedName = "vendor"
-	AttributeProduct  resourceapi.QualifiedName = "product"
+	AttributePCIBusID                                   = deviceattribute.StandardDeviceAttributePCIBusID
+	AttributePCIeRoot                                   = deviceattribute.StandardDeviceAttributePCIeRoot
+	AttributeIOMMUGroup       resourceapi.QualifiedName = "iommuGroup"
+	AttributePCIeSpeed        resourceapi.QualifiedName = "pcieSpeedMTps"
+	AttributePCIeWidth        resourceapi.QualifiedName = "pcieWidth"
+	AttributeVendorID         resourceapi.QualifiedName = "vendorID"
+	AttributeDeviceID         resourceapi.QualifiedName = "deviceID"
+	AttributeClass            resourceapi.QualifiedName = "class"
+	AttributeVendor           resourceapi.QualifiedName = "vendor"
+	AttributeProduct          resourceapi.QualifiedName = "product"
+	AttributeDriver           resourceapi.QualifiedName = "driver"
+	AttributeVFIO             resourceapi.QualifiedName = "vfio"
+	AttributeVirtualFunction  resourceapi.QualifiedName = "virtualFunction"
+	AttributePhysicalFunction resourceapi.QualifiedName = "physicalFunction"
 )
 
-// AttributePool is which pool of a cache a device is. Devices of caches also have
-// AttributeKind and AttributeL3, and the attributes of the NUMA node if the cache has
-// exactly one.
-const AttributePool resourceapi.QualifiedName = "pool"
+// Attributes of some kinds of PCI functions.
+const (
+	AttributeModel             resourceapi.QualifiedName = "model"
+	AttributeUUID              resourceapi.QualifiedName = "uuid"
+	AttributeGPUMemory         resourceapi.QualifiedName = "memoryMiB"
+	AttributeArchitecture      resourceapi.QualifiedName = "architecture"
+	AttributeComputeCapability resourceapi.QualifiedName = "computeCapability"
+	AttributeMIG               resourceapi.QualifiedName = "mig"
+	AttributeNVLink            resourceapi.QualifiedName = "nvlink"
+	AttributeRenderNode        resourceapi.QualifiedName = "renderNode"
+	AttributeInterface         resourceapi.QualifiedName = "interface"
+	AttributeLinkSpeed         resourceapi.QualifiedName = "linkMbps"
+	AttributeRDMA              resourceapi.QualifiedName = "rdma"
+	AttributeRDMADevice        resourceapi.QualifiedName = "rdmaDevice"
+	AttributeNamespaces        resourceapi.QualifiedName = "namespaces"
+)
 
 // FullName returns the name of an attribute with its domain, as selectors, constraints and
 // the metadata in a container have it: dra.numa/socket. The constants are the names that
 // this driver publishes.
 func FullName(name resourceapi.QualifiedName) resourceapi.FullyQualifiedName {
 	return attribute.FullName(DriverName, name)
+}
+
+// Reading returns the CEL expression that reads an attribute:
+// device.attributes["dra.numa"].kind.
+func Reading(name resourceapi.QualifiedName) string {
+	domain, id, _ := strings.Cut(string(FullName(name)), "/")
+	return fmt.Sprintf("device.attributes[%q].%s", domain, id)
+}
+
+// ReadingOr returns the CEL expression that reads an attribute which devices may lack:
+// device.attributes["dra.numa"].?socket.orValue(-1). The fallback is CEL, too.
+func ReadingOr(name resourceapi.QualifiedName, fallback string) string {
+	domain, id, _ := strings.Cut(string(FullName(name)), "/")
+	return fmt.Sprintf("device.attributes[%q].?%s.orValue(%s)", domain, id, fallback)
 }
 
 // Attribute returns an attribute of a device of this driver; the zero value if the device
@@ -71,14 +111,26 @@ func NUMANodeAttributes() []resourceapi.QualifiedName {
 	return []resourceapi.QualifiedName{AttributeNUMANode, AttributeNUMANodeNet, AttributeNUMANodeAMD}
 }
 
-// The kinds of zones. Package driver/attached has the kinds of PCI functions.
+// The kinds of devices.
 const (
 	KindZone     = "zone"
 	KindIsolated = "isolated" // CPUs of the boot parameter isolcpus=; only claims that name this kind get them
+	KindCache    = "cache"    // a pool of a level-3 cache
+
+	KindGPU  = string(numa.GPUFunction)   // display controllers and processing accelerators
+	KindNIC  = string(numa.NICFunction)   // network controllers, including InfiniBand
+	KindNVMe = string(numa.NVMeFunction)  // NVMe drives
+	KindPCI  = string(numa.OtherFunction) // everything else except bridges
 )
 
+// ZoneKinds returns the kinds of devices that have CPUs or memory for claims.
+func ZoneKinds() []string { return []string{KindZone, KindIsolated} }
+
+// FunctionKinds returns the kinds of PCI functions, in the order in which they are published.
+func FunctionKinds() []string { return []string{KindGPU, KindNIC, KindNVMe, KindPCI} }
+
 // IsZoneKind reports whether devices of the kind have CPUs or memory for claims.
-func IsZoneKind(kind string) bool { return kind == KindZone || kind == KindIsolated }
+func IsZoneKind(kind string) bool { return slices.Contains(ZoneKinds(), kind) }
 
 // Capacities of zones, as zones publish them. Up to Kubernetes 1.37, a claim has to spell
 // a capacity exactly like this, without the driver's domain; package capacity knows the
@@ -91,9 +143,6 @@ const (
 	// hugepages-2Mi, because the name of a capacity is a C identifier.
 	CapacityHugepagesPrefix = "hugepages"
 )
-
-// KindCache is the kind of devices that are a pool of a level-3 cache.
-const KindCache = "cache"
 
 // Values of AttributePool. Claims cannot ask for the other pools of a cache.
 const (
@@ -126,9 +175,13 @@ const (
 	ScopeShared    = "shared"    // no cgroup
 )
 
-// NoCoreType is the core type of a zone without CPUs. The other core types are the
-// values of [numa.CoreType].
+// NoCoreType is the core type of a zone without CPUs.
 const NoCoreType = "none"
+
+// CoreTypes returns the core types of zones with CPUs.
+func CoreTypes() []string {
+	return []string{string(numa.StandardCores), string(numa.PerformanceCores), string(numa.EfficientCores), string(numa.MixedCores)}
+}
 
 // TaintFault is the key of the taint of a device that no new claim should get. Its
 // effect is NoSchedule. Its value is one of the words below.

@@ -107,9 +107,9 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 	}
 	want := []ledger.FunctionShare{
 		{}, // the share of the zone
-		{Address: "0001:23:00.0", Kind: attached.NVMe, Nodes: nodes("/dev/nvme1", "/dev/nvme1n1")},
-		{Address: "0001:31:00.1", Kind: attached.NIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio0", "/dev/vfio/vfio")},
-		{Address: "0001:31:00.2", Kind: attached.NIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio1", "/dev/vfio/vfio")},
+		{Address: "0001:23:00.0", Kind: deviceclasses.KindNVMe, Nodes: nodes("/dev/nvme1", "/dev/nvme1n1")},
+		{Address: "0001:31:00.1", Kind: deviceclasses.KindNIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio0", "/dev/vfio/vfio")},
+		{Address: "0001:31:00.2", Kind: deviceclasses.KindNIC, PhysFn: "0001:31:00.0", Nodes: nodes("/dev/vfio/devices/vfio1", "/dev/vfio/vfio")},
 	}
 	for i, device := range prepared {
 		var got ledger.FunctionShare
@@ -415,7 +415,7 @@ func TestCrashWithFunctionsHeals(t *testing.T) {
 func TestNamesOfDevicesAreTakenApart(t *testing.T) {
 	for _, device := range attached.Devices(pciDisk(t).machine, withAttached(t, "true").Attached) {
 		kind, address, ok := attached.Parse(device.Name)
-		if !ok || string(kind) != *device.Attributes[deviceclasses.AttributeKind].StringValue || address != *device.Attributes[attached.AttributePCIBusID].StringValue {
+		if !ok || kind != *device.Attributes[deviceclasses.AttributeKind].StringValue || address != *device.Attributes[deviceclasses.AttributePCIBusID].StringValue {
 			t.Errorf("%s is %s %s, %t", device.Name, kind, address, ok)
 		}
 	}

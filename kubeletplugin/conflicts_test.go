@@ -11,6 +11,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -28,9 +29,9 @@ func cardDevices() []resourceapi.Device {
 	physical, virtual := physicalFunction, virtualFunction
 	return []resourceapi.Device{
 		{Name: "nic-1", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-			attached.AttributePCIBusID: {StringValue: &virtual}, attached.AttributePhysFn: {StringValue: &physical},
+			deviceclasses.AttributePCIBusID: {StringValue: &virtual}, deviceclasses.AttributePhysicalFunction: {StringValue: &physical},
 		}},
-		{Name: "nic-0", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{attached.AttributePCIBusID: {StringValue: &physical}}},
+		{Name: "nic-0", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{deviceclasses.AttributePCIBusID: {StringValue: &physical}}},
 	}
 }
 
@@ -45,7 +46,7 @@ func sliceOfFunction(name, address string) *resourceapi.ResourceSlice {
 		Spec: resourceapi.ResourceSliceSpec{
 			Driver: "dra.net", NodeName: new(node), Pool: resourceapi.ResourcePool{Name: "net", ResourceSliceCount: 1},
 			Devices: []resourceapi.Device{{Name: "theirs", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-				attached.AttributePCIBusID: {StringValue: &address},
+				deviceclasses.AttributePCIBusID: {StringValue: &address},
 			}}},
 		},
 	}

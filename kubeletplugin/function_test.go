@@ -10,7 +10,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -23,16 +22,16 @@ func functionGrant() ledger.Grant {
 	grant.Shares = append(
 		grant.Shares,
 		ledger.Share{Request: "card", Device: "nic-0000-3b-00-0", Kind: &ledger.FunctionShare{
-			Address: "0000:3b:00.0", Kind: attached.NIC, Interfaces: []string{"ens1", "ens1d1"},
+			Address: "0000:3b:00.0", Kind: deviceclasses.KindNIC, Interfaces: []string{"ens1", "ens1d1"},
 		}},
 		ledger.Share{Request: "drive", Device: "nvme-0000-5e-00-0", Kind: &ledger.FunctionShare{
-			Address: "0000:5e:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240}, {Path: "/dev/nvme0n1", Type: "b", Major: 259}},
+			Address: "0000:5e:00.0", Kind: deviceclasses.KindNVMe, Nodes: []devnode.Node{{Path: "/dev/nvme0", Type: "c", Major: 240}, {Path: "/dev/nvme0n1", Type: "b", Major: 259}},
 		}},
 		ledger.Share{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &ledger.FunctionShare{
-			Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=0",
+			Address: "0000:17:00.0", Kind: deviceclasses.KindGPU, CDIDevice: "nvidia.com/gpu=0",
 		}},
 		ledger.Share{Request: "guest", Device: "nvme-0000-5f-00-0", Kind: &ledger.FunctionShare{
-			Address: "0000:5f:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{{Path: "/dev/vfio/7", Type: "c", Major: 243}}, Driver: "vfio-pci", Before: binding.State{Driver: "nvme"},
+			Address: "0000:5f:00.0", Kind: deviceclasses.KindNVMe, Nodes: []devnode.Node{{Path: "/dev/vfio/7", Type: "c", Major: 243}}, Driver: "vfio-pci", Before: binding.State{Driver: "nvme"},
 		}},
 	)
 	return grant

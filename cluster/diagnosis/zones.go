@@ -49,7 +49,7 @@ const oldestPartitions = "6.11.0"
 // kernel of the node decides.
 func zoneExclusivity(f *Facts) (findings []Finding) {
 	want, given := Argument(f.Installation.daemon(), "exclusivity")
-	auto := !given || want == "auto"
+	auto := !given || want == deviceclasses.ExclusivityAuto
 	if auto {
 		want = string(driver.ExclusivityKernel)
 	}

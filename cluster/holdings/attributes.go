@@ -126,9 +126,9 @@ func valueOf(a resourceapi.DeviceAttribute) string {
 // rank puts the capacities of zones first, then the ways of caches.
 func rank(name string) int {
 	switch {
-	case name == "cpu":
+	case name == string(deviceclasses.CapacityCPU):
 		return 0
-	case name == "memory":
+	case name == string(deviceclasses.CapacityMemory):
 		return 1
 	case strings.HasPrefix(name, hugepagesPrefix):
 		return 2

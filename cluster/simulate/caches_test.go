@@ -165,7 +165,7 @@ func TestCachesArePlacedAndExplained(t *testing.T) {
 func TestNoNodeHasCaches(t *testing.T) {
 	e := explain(t, zonedNode("n1", []zone{{8, 1, "8Gi"}}), zonedNode("n2", []zone{{8, 1, "8Gi"}}), zoneClass, cacheClasses, cachePod("p", "gold", 1, "ways: 4", ""))
 	want := []string{"no node has a device whose dra.numa/kind is cache, which class gold requires"}
-	if diff := cmp.Diff(want, e.Hints); diff != "" || e.Nodes[1].Obstacles[0].Absent != funnel.Kind("dra.numa", "cache") {
+	if diff := cmp.Diff(want, e.Hints); diff != "" || e.Nodes[1].Obstacles[0].Absent != funnel.Kind("dra.numa/kind", "cache") {
 		t.Errorf("%+v, hints (-want +got):\n%s", e.Nodes[1].Obstacles, diff)
 	}
 	// A node that has caches makes this no reason for the others.

@@ -16,7 +16,6 @@ package simulate
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -139,9 +138,8 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 // addKinds remembers the kind of a device.
 func (c *Cluster) addKinds(driver string, device *resourceapi.Device) {
 	for name, value := range device.Attributes {
-		domain, short, _ := strings.Cut(string(attribute.FullName(driver, name)), "/")
-		if short == "kind" && value.StringValue != nil {
-			c.kinds[funnel.Kind(domain, *value.StringValue)] = true
+		if full := attribute.FullName(driver, name); funnel.IsKind(full) && value.StringValue != nil {
+			c.kinds[funnel.Kind(full, *value.StringValue)] = true
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	}{
 		{"reservedCPUs", "reserved-cpus", settings.ReservedCPUs != "", o.reservedCPUs != ""},
 		{"reservedMemory", "reserved-memory", settings.ReservedMemory != nil, o.reservedMemory != ""},
-		{"exclusivity", "exclusivity", settings.Exclusivity != "", o.exclusivityMode != exclusivityAuto},
+		{"exclusivity", "exclusivity", settings.Exclusivity != "", o.exclusivityMode != deviceclasses.ExclusivityAuto},
 	} {
 		if both.isSet && both.isFlag {
 			return options{}, cli.Usagef("--config %q: %s%s: set --%s or this, not both", o.configFile, config.Profile(both.field, labels), both.field, both.flag)

@@ -20,9 +20,6 @@ import (
 
 const usage = "Usage: dra-numa [flags]\n       dra-numa checkpoint verify|dump [--kubelet-root DIR | FILE]\n       dra-numa config [--pid ID | flags]\n       dra-numa machine [flags]\n       dra-numa mount-resctrl [flags]\n       dra-numa state [flags]\n       dra-numa test-release --namespace NAMESPACE --selector LABELS [flags]\n       dra-numa uninstall check|node|finish --namespace NAMESPACE [flags]\n\n"
 
-// exclusivityAuto is the default of --exclusivity.
-const exclusivityAuto = "auto"
-
 // options are the settings of the flags and of the NodeConfig. A feature whose path is
 // empty is off.
 type options struct {
@@ -110,7 +107,7 @@ func (o *options) flags(name string, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.keeperDir, "keeper-dir", "", "`directory` where the keeper says that it works; the daemon is not ready while it does not (default: the daemon does not look)")
 	flags.StringVar(&o.monitoring.pprof, "pprof", "", "loopback `address` and port of the server of Go's profiles, such as 127.0.0.1:6060 (default: no profiles)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
-	flags.StringVar(&o.exclusivityMode, "exclusivity", exclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
+	flags.StringVar(&o.exclusivityMode, "exclusivity", deviceclasses.ExclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
 	hostFlag(flags, "nri-socket", &o.nriSocket)
 	flags.BoolVar(&o.probe, "probe", false, "install the hook, test whether the kernel supports cpuset partitions, save the answer for the daemon, and exit; needs CAP_SYS_ADMIN")
 	cli.AddVerbosity(flags, &o.verbosity)
@@ -148,7 +145,7 @@ func (o *options) validate() error {
 			return cli.Usagef("--%s %q: want an absolute path", path.flag, path.value)
 		}
 	}
-	if modes := []string{exclusivityAuto, string(driver.ExclusivityKernel), string(driver.ExclusivityCooperative), string(driver.ExclusivityNone)}; !slices.Contains(modes, o.exclusivityMode) {
+	if modes := append([]string{deviceclasses.ExclusivityAuto}, deviceclasses.Exclusivities()...); !slices.Contains(modes, o.exclusivityMode) {
 		return cli.Usagef("--exclusivity %q: allowed are %s", o.exclusivityMode, strings.Join(modes, ", "))
 	}
 	if o.exclusivityMode == string(driver.ExclusivityCooperative) && o.nriSocket == "" {

@@ -235,7 +235,7 @@ const cacheHint = "no node divides its level-3 caches: set cache in the NodeConf
 // addCacheHint adds cacheHint to an answer that needs it.
 func addCacheHint(answer *simulate.Explanation) {
 	absent := func(o funnel.Obstacle) bool {
-		return o.Absent == funnel.Kind(deviceclasses.DriverName, deviceclasses.KindCache)
+		return o.Absent == funnel.Kind(deviceclasses.FullName(deviceclasses.AttributeKind), deviceclasses.KindCache)
 	}
 	for _, node := range answer.Nodes {
 		if answer.Blocked && slices.ContainsFunc(node.Obstacles, absent) {

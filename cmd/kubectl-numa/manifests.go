@@ -14,7 +14,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/manifest"
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 // manifestFlags are the flags that the commands for classes and for claims have in
@@ -39,15 +38,14 @@ type manifestFlags struct {
 }
 
 func newManifestFlags() *manifestFlags {
-	const standard, performance, efficient, mixed = string(numa.StandardCores), string(numa.PerformanceCores), string(numa.EfficientCores), string(numa.MixedCores)
 	return &manifestFlags{
 		cores:       newOption(deviceclasses.CoresWhole, deviceclasses.CoresThread, deviceclasses.CoresOneThreadPerCore),
 		l3:          newOption(deviceclasses.L3Any, deviceclasses.L3Prefer, deviceclasses.L3Require),
 		placement:   newOption(deviceclasses.PlacementPack, deviceclasses.PlacementSpread, deviceclasses.PlacementDistribute),
 		partition:   newOption(deviceclasses.PartitionRoot, deviceclasses.PartitionIsolated, deviceclasses.PartitionNone),
 		policy:      newOption(deviceclasses.MemoryBind, deviceclasses.MemoryPreferred, deviceclasses.MemoryInterleave, deviceclasses.MemoryWeightedInterleave),
-		coreType:    newOption(standard, performance, efficient, mixed),
-		exclusivity: newOption(deviceclasses.ExclusivityKernel, deviceclasses.ExclusivityCooperative, deviceclasses.ExclusivityNone),
+		coreType:    newOption(deviceclasses.CoreTypes()...),
+		exclusivity: newOption(deviceclasses.Exclusivities()...),
 		interrupts:  newOption(deviceclasses.InterruptsAway, deviceclasses.InterruptsOwn),
 		energy:      newOption(deviceclasses.EnergyPerformance, deviceclasses.EnergyBalancePerformance, deviceclasses.EnergyBalancePower, deviceclasses.EnergyPower),
 		output:      newPrinter(manifestFormats()...),

@@ -146,7 +146,7 @@ const (
 func resourceOf(key resourceapi.QualifiedName) (name corev1.ResourceName, known bool) {
 	size, huge := strings.CutPrefix(string(key), hugepages)
 	switch {
-	case key == "cpu" || key == "memory":
+	case key == deviceclasses.CapacityCPU || key == deviceclasses.CapacityMemory:
 		return corev1.ResourceName(key), true
 	case huge:
 		page, err := resource.ParseQuantity(size)

@@ -310,7 +310,7 @@ func (l *Linter) count(ask ask, class *resourceapi.DeviceClass, constraints []re
 // one level-3 cache, as far as is known.
 func (l *Linter) ofL3Zones(class *resourceapi.DeviceClass, ask ask) bool {
 	other := resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{
-		Expression: `!("l3" in device.attributes["` + deviceclasses.DriverName + `"])`,
+		Expression: "!has(" + deviceclasses.Reading(deviceclasses.AttributeL3) + ")",
 	}}
 	result := l.known.Selectors().Try(class.Spec.Selectors, append(slices.Clone(ask.selectors), other))
 	return !result.Zones && !result.Incomplete

@@ -28,8 +28,8 @@ func (f Filter) check() error {
 		name, value string
 		allowed     []string
 	}{
-		{"core type", f.CoreType, []string{"standard", "performance", "efficient", "mixed"}},
-		{"exclusivity", f.Exclusivity, []string{deviceclasses.ExclusivityKernel, deviceclasses.ExclusivityCooperative, deviceclasses.ExclusivityNone}},
+		{"core type", f.CoreType, deviceclasses.CoreTypes()},
+		{"exclusivity", f.Exclusivity, deviceclasses.Exclusivities()},
 	} {
 		if field.value != "" && !slices.Contains(field.allowed, field.value) {
 			return fmt.Errorf("%s %q, allowed are %s", field.name, field.value, strings.Join(field.allowed, ", "))
@@ -49,21 +49,21 @@ func (f Filter) check() error {
 // terms are the conditions in CEL. An attribute that a zone may lack is read with a
 // default that matches nothing.
 func (f Filter) terms() (terms []string) {
-	text := func(attribute, value string) {
+	text := func(attribute resourceapi.QualifiedName, value string) {
 		if value != "" {
-			terms = append(terms, fmt.Sprintf(`device.attributes[%q].?%s.orValue("") == %q`, deviceclasses.DriverName, attribute, value))
+			terms = append(terms, fmt.Sprintf(`%s == %q`, deviceclasses.ReadingOr(attribute, `""`), value))
 		}
 	}
-	number := func(domain, attribute string, value *int64) {
+	number := func(attribute resourceapi.QualifiedName, value *int64) {
 		if value != nil {
-			terms = append(terms, fmt.Sprintf(`device.attributes[%q].?%s.orValue(-1) == %d`, domain, attribute, *value))
+			terms = append(terms, fmt.Sprintf(`%s == %d`, deviceclasses.ReadingOr(attribute, "-1"), *value))
 		}
 	}
-	text("coreType", f.CoreType)
-	text("exclusivity", f.Exclusivity)
-	number(deviceclasses.DriverName, "memoryTier", f.MemoryTier)
-	number(deviceclasses.DriverName, "socket", f.Socket)
-	number("resource.kubernetes.io", "numaNode", f.Node)
+	text(deviceclasses.AttributeCoreType, f.CoreType)
+	text(deviceclasses.AttributeExclusivity, f.Exclusivity)
+	number(deviceclasses.AttributeMemoryTier, f.MemoryTier)
+	number(deviceclasses.AttributeSocket, f.Socket)
+	number(deviceclasses.AttributeNUMANode, f.Node)
 	return terms
 }
 

@@ -52,7 +52,7 @@ func Class(name string, filter Filter, config Config, performance Performance) (
 	if err := cmp.Or(filter.check(), config.check(), performance.check()); err != nil {
 		return Object{}, err
 	}
-	zone := fmt.Sprintf(`device.attributes[%q].kind == %q`, deviceclasses.DriverName, deviceclasses.KindZone)
+	zone := fmt.Sprintf("%s == %q", deviceclasses.Reading(deviceclasses.AttributeKind), deviceclasses.KindZone)
 	spec := resourceapi.DeviceClassSpec{Selectors: selector(append([]string{ofDriver, zone}, filter.terms()...))}
 	for _, one := range configurations(config, performance) {
 		spec.Config = append(spec.Config, resourceapi.DeviceClassConfiguration{DeviceConfiguration: one})

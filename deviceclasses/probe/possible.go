@@ -89,7 +89,7 @@ func (s *Selectors) possibleOf(texts []text) (p Possible) {
 		return s.budget.spent() || !slices.ContainsFunc(texts, func(text text) bool { return text.isFalse(text.ofOurs(attributes)) })
 	}
 	const kindOf, poolOf = string(deviceclasses.AttributeKind), string(deviceclasses.AttributePool)
-	for _, kind := range zoneKinds() {
+	for _, kind := range deviceclasses.ZoneKinds() {
 		p.Zones = p.Zones || may(map[string]any{kindOf: kind})
 	}
 	for _, pool := range deviceclasses.ClaimPools() {
@@ -97,7 +97,7 @@ func (s *Selectors) possibleOf(texts []text) (p Possible) {
 			p.Pools = append(p.Pools, pool)
 		}
 	}
-	for _, kind := range functionKinds() {
+	for _, kind := range deviceclasses.FunctionKinds() {
 		p.Functions = p.Functions || may(map[string]any{kindOf: kind})
 	}
 	p.Foreign = !slices.ContainsFunc(texts, func(text text) bool {

@@ -10,10 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
-	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // selectors are those with these expressions.
@@ -255,54 +251,18 @@ func TestSelectorsAreKeptApart(t *testing.T) {
 	}
 }
 
-// What is known of zones, caches and PCI functions here is what they publish.
-func TestAttributesAreThePublishedOnes(t *testing.T) {
-	type key struct{ kind, name string }
-	want := map[key]bool{} // true if some lack it
-	for _, attribute := range zones.Attributes() {
-		for _, kind := range zoneKinds() {
-			want[key{kind, string(attribute.Name)}] = attribute.Absent != ""
+// Devices of other drivers can have the attributes whose names are not this driver's.
+func TestForeignAttributes(t *testing.T) {
+	var names []resourceapi.QualifiedName
+	for _, row := range foreign() {
+		names = append(names, row.Name)
+		if row.Absent == "" {
+			t.Errorf("no device of another driver lacks %s", row.Name)
 		}
 	}
-	for _, cache := range *object.Parse[[]resourceapi.Device](t, files.Read(t, "../../driver/caches/testdata/devices.yaml")) {
-		for name := range cache.Attributes {
-			want[key{deviceclasses.KindCache, string(name)}] = slices.Contains(deviceclasses.NUMANodeAttributes(), name)
-		}
-		for name := range cache.Capacity {
-			if !slices.Contains(deviceclasses.CacheCapacities(), name) {
-				t.Errorf("%s has the capacity %s, which is not in the list", cache.Name, name)
-			}
-		}
-	}
-	for _, attribute := range attached.Attributes() {
-		for _, kind := range attribute.Kinds {
-			want[key{string(kind), string(attribute.Name)}] = attribute.Absent != ""
-		}
-	}
-	for _, a := range attributes() {
-		for _, kind := range a.kinds {
-			for _, name := range a.names {
-				absent, published := want[key{kind, string(name)}]
-				if !published || absent != a.absent {
-					t.Errorf("%s of %s: absent %t; published %t, absent %t", name, kind, a.absent, published, absent)
-				}
-				delete(want, key{kind, string(name)})
-			}
-		}
-	}
-	for left := range want {
-		if left.name != string(deviceclasses.AttributeKind) {
-			t.Errorf("%s of %s is published, and not known here", left.name, left.kind)
-		}
-	}
-	var foreign []string
-	for _, a := range ofForeign() {
-		foreign = append(foreign, string(a.names[0]))
-	}
-	for left := range want {
-		if strings.Contains(left.name, "/") && !slices.Contains(foreign, left.name) {
-			t.Errorf("%s may be of another driver", left.name)
-		}
+	want := append(deviceclasses.NUMANodeAttributes(), deviceclasses.AttributePCIBusID, deviceclasses.AttributePCIeRoot)
+	if !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
 	}
 }
 

@@ -29,16 +29,19 @@ func (s sort) foreign() bool { return s.kind == "" }
 // sorts returns the sorts of devices that can make a difference to the selectors, devices
 // of other drivers first.
 func sorts(texts []text) (all []sort) {
-	features := featuresOf(texts, ofForeign())
+	features := featuresOf(texts, foreign())
 	all = append(all, sort{driver: otherDriver, features: features, known: true}, sort{driver: otherDriver, shared: true, features: features, known: true})
 	for _, name := range literalsFor(texts, "driver").words {
 		if name != deviceclasses.DriverName && !slices.ContainsFunc(all, func(s sort) bool { return s.driver == name }) {
 			all = append(all, sort{driver: name, features: features}, sort{driver: name, shared: true, features: features})
 		}
 	}
-	for _, kind := range slices.Concat(zoneKinds(), cacheKinds(), functionKinds()) {
+	table := deviceclasses.Attributes()
+	for _, kind := range slices.Concat(deviceclasses.ZoneKinds(), []string{deviceclasses.KindCache}, deviceclasses.FunctionKinds()) {
 		next := sort{driver: deviceclasses.DriverName, kind: kind, known: true}
-		next.features = featuresOf(texts, slices.DeleteFunc(attributes(), func(a attribute) bool { return !slices.Contains(a.kinds, kind) }))
+		next.features = featuresOf(texts, slices.DeleteFunc(slices.Clone(table), func(a deviceclasses.AttributeRow) bool {
+			return !slices.Contains(a.Kinds, kind) || a.Name == deviceclasses.AttributeKind
+		}))
 		switch {
 		case next.isZone():
 			next.shared, next.features = true, append(next.features, capacitiesOf(texts, zoneCapacities(texts))...)
@@ -72,26 +75,44 @@ func idOf(name resourceapi.QualifiedName) string {
 	return string(name)
 }
 
-func featuresOf(texts []text, list []attribute) (features []feature) {
-	for _, a := range list {
-		id := idOf(a.names[0])
-		f := feature{names: a.names, ids: []string{id}, onlyIf: a.onlyIf, absent: a.absent}
-		for _, other := range list {
-			if other.onlyIf == a.names[0] {
-				f.ids = append(f.ids, idOf(other.names[0]))
+// foreign are the attributes whose names are not this driver's, so that a device of
+// another driver can have them, whatever else it has.
+func foreign() (rows []deviceclasses.AttributeRow) {
+	for _, a := range deviceclasses.Attributes() {
+		known := slices.ContainsFunc(rows, func(r deviceclasses.AttributeRow) bool { return r.Name == a.Name })
+		if strings.Contains(string(a.Name), "/") && !known {
+			rows = append(rows, deviceclasses.AttributeRow{Name: a.Name, Type: a.Type, Absent: "its driver does not publish it"})
+		}
+	}
+	return rows
+}
+
+// featuresOf returns a feature for each row, but one for all attributes of the same value.
+func featuresOf(texts []text, rows []deviceclasses.AttributeRow) (features []feature) {
+	for _, a := range rows {
+		if a.Same != "" {
+			of := slices.IndexFunc(features, func(f feature) bool { return f.names[0] == a.Same })
+			features[of].names = append(features[of].names, a.Name)
+			continue
+		}
+		id := idOf(a.Name)
+		f := feature{names: []resourceapi.QualifiedName{a.Name}, ids: []string{id}, onlyIf: a.OnlyIf, absent: a.Absent != ""}
+		for _, other := range rows {
+			if other.OnlyIf == a.Name {
+				f.ids = append(f.ids, idOf(other.Name))
 			}
 		}
 		literals := literalsFor(texts, id)
-		switch a.of {
-		case number:
+		switch a.Type {
+		case deviceclasses.Number:
 			for _, value := range literals.choices() {
 				f.values = append(f.values, resourceapi.DeviceAttribute{IntValue: ptr.To(value)})
 			}
-		case flag:
+		case deviceclasses.Flag:
 			f.values = []resourceapi.DeviceAttribute{{BoolValue: ptr.To(true)}, {BoolValue: ptr.To(false)}}
 		default:
-			words := a.words
-			if !a.closed {
+			words := a.Words
+			if !a.Closed {
 				words = literals.texts(words)
 			}
 			for _, value := range words {
@@ -137,7 +158,7 @@ func (l literals) texts(usual []string) (texts []string) {
 
 // zoneCapacities are the names of the capacities of zones.
 func zoneCapacities(texts []text) []resourceapi.QualifiedName {
-	names := named(deviceclasses.CapacityCPU, deviceclasses.CapacityMemory)
+	names := []resourceapi.QualifiedName{deviceclasses.CapacityCPU, deviceclasses.CapacityMemory}
 	for _, text := range texts {
 		for _, c := range text.conditions {
 			for _, name := range c.names {
@@ -153,7 +174,7 @@ func zoneCapacities(texts []text) []resourceapi.QualifiedName {
 // capacitiesOf are capacities with these names. A device lacks those of which it has none.
 func capacitiesOf(texts []text, names []resourceapi.QualifiedName) (features []feature) {
 	for _, name := range names {
-		f := feature{names: named(name), ids: []string{string(name)}, absent: true}
+		f := feature{names: []resourceapi.QualifiedName{name}, ids: []string{string(name)}, absent: true}
 		f.capacities = []resource.Quantity{*resource.NewQuantity(1<<60, resource.BinarySI), resource.MustParse("1")}
 		for _, word := range literalsFor(texts, string(name)).words {
 			if amount, err := resource.ParseQuantity(word); err == nil {

@@ -11,6 +11,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -53,14 +54,15 @@ type device struct {
 
 // all returns the functions of the machine that can be devices, by address.
 func all(machine numa.Machine) (devices []device) {
+	rows := deviceclasses.FunctionAttributes()
 	for i := range machine.PCI {
 		f, ok := newFunction(machine, &machine.PCI[i])
 		if !ok {
 			continue
 		}
 		d := device{
-			Device: resourceapi.Device{Name: name(f.kind, f.Address), Attributes: f.attributes(), Taints: taints(machine, f.PCIFunction)},
-			order:  slices.Index(kinds(), f.kind),
+			Device: resourceapi.Device{Name: name(f.kind, f.Address), Attributes: deviceclasses.DeviceAttributes(rows, f.values()), Taints: taints(machine, f.PCIFunction)},
+			order:  slices.Index(deviceclasses.FunctionKinds(), f.kind),
 			weight: len(f.VirtFns),
 		}
 		if f.PhysFn != "" {
@@ -76,14 +78,14 @@ func all(machine numa.Machine) (devices []device) {
 
 // name returns the name of a device, such as gpu-0000-3b-00-0. It is a DNS label, which
 // an address is not.
-func name(kind Kind, address string) string { return string(kind) + "-" + label(address) }
+func name(kind, address string) string { return kind + "-" + label(address) }
 
 // Parse splits the name of a device into its kind and its address. ok is false if
 // Devices does not give this name on any machine.
-func Parse(deviceName string) (kind Kind, address string, ok bool) {
-	text, rest, _ := strings.Cut(deviceName, "-")
+func Parse(deviceName string) (kind, address string, ok bool) {
+	kind, rest, _ := strings.Cut(deviceName, "-")
 	parts := strings.Split(rest, "-")
-	if kind = Kind(text); len(parts) != 4 || !slices.Contains(kinds(), kind) {
+	if len(parts) != 4 || !slices.Contains(deviceclasses.FunctionKinds(), kind) {
 		return "", "", false
 	}
 	address = strings.Join(parts[:3], ":") + "." + parts[3]

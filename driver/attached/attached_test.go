@@ -9,12 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
-	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	samples "github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -54,15 +53,15 @@ func TestDevicesAreWhatTheAPITakes(t *testing.T) {
 			for name, value := range d.Attributes {
 				other, id, has := strings.Cut(string(name), "/")
 				if !has {
-					other, id = domain, string(name)
+					other, id = deviceclasses.DriverName, string(name)
 				}
 				if len(validation.IsCIdentifier(id)) > 0 || len(id) > resourceapi.DeviceMaxIDLength || len(validation.IsDNS1123Subdomain(other)) > 0 {
 					t.Errorf("%s: attribute %s", d.Name, name)
 				}
-				if has && other == domain {
+				if has && other == deviceclasses.DriverName {
 					t.Errorf("%s: attribute %s has the driver's domain, which libraries of Kubernetes 1.38 refuse", d.Name, name)
 				}
-				if value.StringValue != nil && (len(*value.StringValue) > maxStringBytes || *value.StringValue == "") {
+				if value.StringValue != nil && (len(*value.StringValue) > resourceapi.DeviceAttributeMaxValueLength || *value.StringValue == "") {
 					t.Errorf("%s: attribute %s is %q", d.Name, name, *value.StringValue)
 				}
 			}
@@ -70,36 +69,19 @@ func TestDevicesAreWhatTheAPITakes(t *testing.T) {
 	})
 }
 
-func TestEveryAttributeIsOnItsKindOrAbsentByDesign(t *testing.T) {
-	table := map[resourceapi.QualifiedName]Attribute{}
-	for _, attribute := range Attributes() {
-		if _, twice := table[attribute.Name]; twice || attribute.Means == "" || len(attribute.Kinds) == 0 {
-			t.Errorf("attribute %+v, there already: %t", attribute, twice)
+func TestEveryAttributeHasAValue(t *testing.T) {
+	rows := deviceclasses.FunctionAttributes()
+	for _, kind := range deviceclasses.FunctionKinds() {
+		values := sample(kind).values()
+		attributes := deviceclasses.DeviceAttributes(rows, values)
+		for _, row := range rows {
+			if _, has := attributes[row.Name]; has != slices.Contains(row.Kinds, kind) {
+				t.Errorf("the sample of kind %s has attribute %s: %t", kind, row.Name, has)
+			}
+			delete(values, row.Name)
 		}
-		table[attribute.Name] = attribute
-	}
-	samples.Each(t, func(t *testing.T, machine numa.Machine) {
-		for _, d := range Devices(machine, everything(t)) {
-			kind := Kind(stringOf(d, deviceclasses.AttributeKind))
-			for name := range d.Attributes {
-				if !slices.Contains(table[name].Kinds, kind) {
-					t.Errorf("%s has attribute %s, which kind %s has not", d.Name, name, kind)
-				}
-			}
-			for _, attribute := range table {
-				_, has := d.Attributes[attribute.Name]
-				if !has && attribute.Absent == "" && slices.Contains(attribute.Kinds, kind) {
-					t.Errorf("%s lacks attribute %s", d.Name, attribute.Name)
-				}
-			}
-		}
-	})
-	for _, kind := range kinds() {
-		sample := sample(kind).attributes()
-		for _, attribute := range table {
-			if _, has := sample[attribute.Name]; has != slices.Contains(attribute.Kinds, kind) {
-				t.Errorf("the sample of kind %s has attribute %s: %t", kind, attribute.Name, has)
-			}
+		for name := range values {
+			t.Errorf("%s has a value, and is not in the table", name)
 		}
 	}
 }
@@ -163,7 +145,7 @@ func TestNamesOfFarDomainsAreLabels(t *testing.T) {
 	for address, want := range map[string]string{
 		"0000:17:00.0": "gpu-0000-17-00-0", "10000:e1:1f.7": "gpu-10000-e1-1f-7", "ffffffff:ff:1f.7": "gpu-ffffffff-ff-1f-7",
 	} {
-		if got := name(GPU, address); got != want || len(validation.IsDNS1123Label(got)) > 0 {
+		if got := name(deviceclasses.KindGPU, address); got != want || len(validation.IsDNS1123Label(got)) > 0 {
 			t.Errorf("name of %s is %s, want %s", address, got, want)
 		}
 	}
@@ -179,22 +161,11 @@ func TestLinkIsThatOfTheWeakerEnd(t *testing.T) {
 		{Address: "0000:03:00.0", Parent: "0000:00:01.0"},
 		{Address: "0000:04:00.0", Link: &numa.Link{SpeedGTps: new(8.0)}},
 	}}
-	want := []string{"", "16000 16", "16000 16", "32000 16", "<nil> <nil>", "<nil> <nil>"}
+	want := []string{"", "16000 16", "16000 16", "32000 16", "0 0", "0 0"}
 	for i := 1; i < len(machine.PCI); i++ {
 		speed, width := link(machine, &machine.PCI[i])
-		if got := fmt.Sprint(number(speed), number(width)); got != want[i] {
+		if got := fmt.Sprint(ptr.Deref(speed, 0), ptr.Deref(width, 0)); got != want[i] {
 			t.Errorf("link of %s is %s, want %s", machine.PCI[i].Address, got, want[i])
-		}
-	}
-}
-
-func TestStringsAreCutBetweenLetters(t *testing.T) {
-	long := strings.Repeat("x", maxStringBytes-1)
-	for value, want := range map[string]string{
-		"short": "short", long + "ab": long + "a", long + "é": long, long + "é!": long, "bad \xff": "bad ?", long + "é"[:1]: long + "?",
-	} {
-		if got := cut(value); got != want {
-			t.Errorf("cut(%q) = %q, want %q", value, got, want)
 		}
 	}
 }
@@ -236,46 +207,3 @@ func TestProductsHaveNames(t *testing.T) {
 		t.Errorf("what nobody knows is %q, %q", f.vendorName, f.product)
 	}
 }
-
-func TestTheDocumentHasAllAttributes(t *testing.T) {
-	const path = "../../docs/devices.md"
-	head, _, _ := strings.Cut(files.Read(t, path), tableHead)
-	golden.Check(t, path, head+tableHead+table())
-	if most := most(); !strings.Contains(head, fmt.Sprintf("a GPU has at most %d.", most)) {
-		t.Errorf("%s does not say that a GPU has at most %d attributes", path, most)
-	}
-}
-
-// A NodeConfig can have more keys of the NUMA node than the default.
-func TestAllAttributesFitWithAllKeysOfTheNUMANode(t *testing.T) {
-	defaults := len(deviceclasses.NUMANodeAttributes()) - 1
-	if all := most() - defaults + deviceclasses.MaxNUMANodeKeys; all > resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
-		t.Errorf("a GPU has up to %d attributes, the API allows %d", all, resourceapi.ResourceSliceMaxAttributesAndCapacitiesPerDevice)
-	}
-}
-
-const tableHead = "| attribute | of | is | absent if |\n|---|---|---|---|\n"
-
-// table has a line for each attribute.
-func table() string {
-	var out strings.Builder
-	for _, attribute := range Attributes() {
-		of := "all"
-		if len(attribute.Kinds) < len(kinds()) {
-			var some []string
-			for _, kind := range attribute.Kinds {
-				some = append(some, string(kind))
-			}
-			of = strings.Join(some, ", ")
-		}
-		absent := attribute.Absent
-		if absent == "" {
-			absent = "never"
-		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", attribute.Name, of, attribute.Means, absent)
-	}
-	return out.String()
-}
-
-// most is how many attributes a GPU can have.
-func most() int { return len(sample(GPU).attributes()) }

@@ -6,6 +6,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
@@ -29,8 +30,8 @@ func (c Conflict) String() string {
 // are never left out.
 func WithoutConflicts(machine numa.Machine, devices []resourceapi.Device, others map[string]string) (kept []resourceapi.Device, conflicts []Conflict) {
 	for _, d := range devices {
-		address := stringOf(d, AttributePCIBusID)
-		related := []string{address, stringOf(d, AttributePhysFn)}
+		address := stringOf(d, deviceclasses.AttributePCIBusID)
+		related := []string{address, stringOf(d, deviceclasses.AttributePhysicalFunction)}
 		if f := find(machine, address); f != nil {
 			related = append(related, f.VirtFns...)
 		}
@@ -52,7 +53,7 @@ var addressKeys = []resourceapi.FullyQualifiedName{
 
 // addressOf returns the PCI address of a device of another driver, "" if it publishes none.
 func addressOf(driver string, device resourceapi.Device) string {
-	for _, key := range append([]resourceapi.FullyQualifiedName{resourceapi.FullyQualifiedName(AttributePCIBusID)}, addressKeys...) {
+	for _, key := range append([]resourceapi.FullyQualifiedName{resourceapi.FullyQualifiedName(deviceclasses.AttributePCIBusID)}, addressKeys...) {
 		if value, has := attribute.Of(driver, device.Attributes, key); has && value.StringValue != nil {
 			return *value.StringValue
 		}
@@ -64,7 +65,7 @@ func addressOf(driver string, device resourceapi.Device) string {
 // the node, in lower case. Slices of this driver have none, and neither have those that select
 // nodes by labels.
 func Addresses(nodeName string, slice *resourceapi.ResourceSlice) (addresses []string) {
-	if slice.Spec.Driver == domain {
+	if slice.Spec.Driver == deviceclasses.DriverName {
 		return nil
 	}
 	isHere := func(name *string) bool { return name != nil && *name == nodeName }

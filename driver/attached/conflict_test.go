@@ -18,7 +18,7 @@ func published(driver, node, address string, change ...func(*resourceapi.Resourc
 	slice := &resourceapi.ResourceSlice{Spec: resourceapi.ResourceSliceSpec{
 		Driver: driver, NodeName: &node,
 		Devices: []resourceapi.Device{{Name: "theirs", Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-			AttributePCIBusID: {StringValue: &address},
+			deviceclasses.AttributePCIBusID: {StringValue: &address},
 		}}, {Name: "bare"}},
 	}}
 	for _, change := range change {
@@ -40,8 +40,8 @@ func publishers(slice *resourceapi.ResourceSlice) map[string]string {
 func under(key resourceapi.QualifiedName) func(*resourceapi.ResourceSlice) {
 	return func(slice *resourceapi.ResourceSlice) {
 		attributes := slice.Spec.Devices[0].Attributes
-		attributes[key] = attributes[AttributePCIBusID]
-		delete(attributes, AttributePCIBusID)
+		attributes[key] = attributes[deviceclasses.AttributePCIBusID]
+		delete(attributes, deviceclasses.AttributePCIBusID)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestWhatAnotherDriverPublishesIsLeftOut(t *testing.T) {
 		"the same function":             {published("dra.net", here, "0000:a8:00.0"), "nic-0000-a8-00-0"},
 		"in capitals":                   {published("dra.net", here, "0000:A8:00.0"), "nic-0000-a8-00-0"},
 		"on another node":               {published("dra.net", "node-2", "0000:a8:00.0"), ""},
-		"this driver":                   {published(domain, here, "0000:a8:00.0"), ""},
+		"this driver":                   {published(deviceclasses.DriverName, here, "0000:a8:00.0"), ""},
 		"a node for each device":        {published("dra.net", "", "0000:a8:00.0", perDevice(here)), "nic-0000-a8-00-0"},
 		"another node for each device":  {published("dra.net", "", "0000:a8:00.0", perDevice("node-2")), ""},
 		"a virtual function":            {published("sriov", here, "0000:3b:01.3"), "nic-0000-3b-01-3 nic-0000-3b-00-1"},

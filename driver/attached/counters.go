@@ -7,6 +7,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // vfCounter counts the virtual functions of a physical function that can be allocated.
@@ -20,17 +22,17 @@ const vfCounter = "vfs"
 func WithCounters(devices []resourceapi.Device) []resourceapi.Device {
 	physical, virtual := map[string]bool{}, map[string]int64{}
 	for _, d := range devices {
-		if of := stringOf(d, AttributePhysFn); of != "" {
+		if of := stringOf(d, deviceclasses.AttributePhysicalFunction); of != "" {
 			virtual[of]++
-		} else if address := stringOf(d, AttributePCIBusID); address != "" {
+		} else if address := stringOf(d, deviceclasses.AttributePCIBusID); address != "" {
 			physical[address] = true
 		}
 	}
 	counted := slices.Clone(devices)
 	for i, d := range counted {
-		address, amount := stringOf(d, AttributePhysFn), int64(1)
+		address, amount := stringOf(d, deviceclasses.AttributePhysicalFunction), int64(1)
 		if address == "" {
-			address = stringOf(d, AttributePCIBusID)
+			address = stringOf(d, deviceclasses.AttributePCIBusID)
 			amount = virtual[address]
 		}
 		if physical[address] && virtual[address] > 0 {

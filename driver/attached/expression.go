@@ -10,6 +10,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
@@ -54,8 +55,8 @@ func at(place common.Location, format string, args ...any) error {
 // tryOut evaluates the expression for one device of each kind, which has all attributes
 // of its kind.
 func (e expression) tryOut() error {
-	for _, kind := range kinds() {
-		device := resourceapi.Device{Attributes: sample(kind).attributes()}
+	for _, kind := range deviceclasses.FunctionKinds() {
+		device := resourceapi.Device{Attributes: deviceclasses.DeviceAttributes(deviceclasses.FunctionAttributes(), sample(kind).values())}
 		if _, err := e.holds(device); err != nil {
 			return fmt.Errorf("for a device of kind %s: %w", kind, err)
 		}
@@ -66,7 +67,7 @@ func (e expression) tryOut() error {
 // holds reports whether the expression is true for the device. An expression that reads
 // an attribute which the device lacks is not true.
 func (e expression) holds(d resourceapi.Device) (bool, error) {
-	matches, _, err := e.compiled.DeviceMatches(context.Background(), cel.Device{Driver: domain, Attributes: d.Attributes})
+	matches, _, err := e.compiled.DeviceMatches(context.Background(), cel.Device{Driver: deviceclasses.DriverName, Attributes: d.Attributes})
 	if err != nil && strings.HasPrefix(err.Error(), "no such key") {
 		return false, nil
 	}
@@ -75,7 +76,7 @@ func (e expression) holds(d resourceapi.Device) (bool, error) {
 
 // sample returns a function with all facts known. Its numbers are not 0, so that
 // expressions can divide by them.
-func sample(kind Kind) function {
+func sample(kind string) function {
 	return function{
 		PCIFunction: &numa.PCIFunction{
 			Address: "0000:3b:00.1", Class: new(uint32(1)), Vendor: new(uint16(1)), Device: new(uint16(1)), Driver: "x", Zone: new(1),

@@ -24,7 +24,7 @@ func TestAFunctionThatIsBrokenIsTainted(t *testing.T) {
 			f.FatalErrors = 2
 		case len(f.NVMe) > 0 && len(want) < 3:
 			f.Dead, f.FatalErrors = true, 1
-			want[name(NVMe, f.Address)] = "dead"
+			want[name(deviceclasses.KindNVMe, f.Address)] = "dead"
 			whys[f.Address] = "PCI function " + f.Address + " is dead: its NVMe driver has given it up"
 		}
 	}
@@ -33,7 +33,7 @@ func TestAFunctionThatIsBrokenIsTainted(t *testing.T) {
 	}
 	for _, device := range Devices(machine, selected(t, deviceclasses.DeviceSelection{Presets: []string{"nic", "vf", "nvme"}})) {
 		taint, has := want[device.Name]
-		if !has && device.Attributes[AttributePhysFn].StringValue != nil && *device.Attributes[AttributePhysFn].StringValue == "0000:3b:00.0" {
+		if !has && device.Attributes[deviceclasses.AttributePhysicalFunction].StringValue != nil && *device.Attributes[deviceclasses.AttributePhysicalFunction].StringValue == "0000:3b:00.0" {
 			taint, has = "fatal-errors", true
 		}
 		wrong := len(device.Taints) > 0

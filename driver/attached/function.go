@@ -12,7 +12,7 @@ import (
 // the PCI ID database.
 type function struct {
 	*numa.PCIFunction
-	kind       Kind
+	kind       string
 	socket     *int
 	vendorName string
 	product    string

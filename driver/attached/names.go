@@ -130,9 +130,9 @@ func lookup(e ast.Expr) (from ast.Expr, key string, ok bool) {
 	return from, string(name), ok
 }
 
-// domains returns the domains of all attributes, in the order of Attributes.
+// domains returns the domains of all attributes, in the order of the table.
 func domains() (all []string) {
-	for _, attribute := range Attributes() {
+	for _, attribute := range deviceclasses.FunctionAttributes() {
 		if domain, _, _ := strings.Cut(string(deviceclasses.FullName(attribute.Name)), "/"); !slices.Contains(all, domain) {
 			all = append(all, domain)
 		}
@@ -142,7 +142,7 @@ func domains() (all []string) {
 
 // namesOf returns the names of the attributes of a domain.
 func namesOf(domain string) (names []string) {
-	for _, attribute := range Attributes() {
+	for _, attribute := range deviceclasses.FunctionAttributes() {
 		if name, ok := strings.CutPrefix(string(deviceclasses.FullName(attribute.Name)), domain+"/"); ok {
 			names = append(names, name)
 		}

@@ -59,7 +59,7 @@ func (s Selection) IsEmpty() bool { return len(s.include) == 0 }
 // attribute which the device lacks is not true for it. An expression that fails for
 // another reason counts as true in exclude, and as not true in include.
 func (s Selection) has(d resourceapi.Device) bool {
-	if slices.Contains(s.addresses, stringOf(d, AttributePCIBusID)) {
+	if slices.Contains(s.addresses, stringOf(d, deviceclasses.AttributePCIBusID)) {
 		return false
 	}
 	for _, exclude := range s.exclude {

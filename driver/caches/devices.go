@@ -29,27 +29,20 @@ func (n *Node) Devices(lost map[int]int) (devices []resourceapi.Device, warnings
 			continue
 		}
 		devices = append(devices, resourceapi.Device{
-			Name: pool.Device, Attributes: pool.attributes(), Capacity: capacity, AllowMultipleAllocations: ptr.To(true),
+			Name: pool.Device, Attributes: deviceclasses.DeviceAttributes(deviceclasses.CacheAttributes(), pool.values()), Capacity: capacity, AllowMultipleAllocations: ptr.To(true),
 		})
 	}
 	return devices, warnings
 }
 
-func (p *Pool) attributes() map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
-	number := func(value int) resourceapi.DeviceAttribute {
-		return resourceapi.DeviceAttribute{IntValue: ptr.To(int64(value))}
+// values returns the values of [deviceclasses.CacheAttributes], by name.
+func (p *Pool) values() map[resourceapi.QualifiedName]any {
+	return map[resourceapi.QualifiedName]any{
+		deviceclasses.AttributeKind:     deviceclasses.KindCache,
+		deviceclasses.AttributeNUMANode: p.Node,
+		deviceclasses.AttributeL3:       p.Cache,
+		deviceclasses.AttributePool:     p.Name,
 	}
-	attributes := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-		deviceclasses.AttributeKind: {StringValue: ptr.To(deviceclasses.KindCache)},
-		deviceclasses.AttributeL3:   number(p.Cache),
-		deviceclasses.AttributePool: {StringValue: ptr.To(p.Name)},
-	}
-	if p.Node != nil {
-		for _, name := range deviceclasses.NUMANodeAttributes() {
-			attributes[name] = number(*p.Node)
-		}
-	}
-	return attributes
 }
 
 // capacity returns the capacities of the pool. A request that does not name one of them

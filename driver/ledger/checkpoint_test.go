@@ -13,7 +13,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
@@ -36,12 +35,12 @@ func sampleCheckpoint() Checkpoint {
 			{Request: "s", Device: "socket-1", Kind: &ZoneShare{NUMANodes: []int{2, 3}, CPUs: cpuset.New(8), Partition: "root"}},
 		}},
 		{UID: "uid-c", Namespace: "default", Name: "c", Order: 3, Shares: []Share{
-			{Request: "drive", Device: "nvme-0000-3b-00-0", Kind: &FunctionShare{Address: "0000:3b:00.0", Kind: attached.NVMe, Nodes: []devnode.Node{
+			{Request: "drive", Device: "nvme-0000-3b-00-0", Kind: &FunctionShare{Address: "0000:3b:00.0", Kind: deviceclasses.KindNVMe, Nodes: []devnode.Node{
 				{Path: "/dev/nvme0", Type: "c", Major: 240, Minor: 0}, {Path: "/dev/nvme0n1", Type: "b", Major: 259, Minor: 3},
 			}, Former: []devnode.Node{{Path: "/dev/nvme4", Type: "c", Major: 240, Minor: 4}}}},
-			{Request: "card", Device: "nic-0000-5e-00-2", Kind: &FunctionShare{Address: "0000:5e:00.2", Kind: attached.NIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}, Lost: true}},
-			{Request: "bound", Device: "nvme-0000-3d-00-0", Kind: &FunctionShare{Address: "0000:3d:00.0", Kind: attached.NVMe, Driver: "vfio-pci", Before: binding.State{Driver: "nvme", Override: "nvme"}}},
-			{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &FunctionShare{Address: "0000:17:00.0", Kind: attached.GPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
+			{Request: "card", Device: "nic-0000-5e-00-2", Kind: &FunctionShare{Address: "0000:5e:00.2", Kind: deviceclasses.KindNIC, PhysFn: "0000:5e:00.0", Interfaces: []string{"ens1v0"}, Lost: true}},
+			{Request: "bound", Device: "nvme-0000-3d-00-0", Kind: &FunctionShare{Address: "0000:3d:00.0", Kind: deviceclasses.KindNVMe, Driver: "vfio-pci", Before: binding.State{Driver: "nvme", Override: "nvme"}}},
+			{Request: "gpu", Device: "gpu-0000-17-00-0", Kind: &FunctionShare{Address: "0000:17:00.0", Kind: deviceclasses.KindGPU, CDIDevice: "nvidia.com/gpu=GPU-1111"}},
 		}},
 		{UID: "uid-d", Namespace: "default", Name: "d", Order: 4, Shares: []Share{
 			{Request: "cpus", Device: "numa-3", Kind: &ZoneShare{NUMANodes: []int{3}, CPUs: cpuset.New(12, 13), Partition: "root"}},

@@ -21,7 +21,7 @@ import (
 // FunctionShare is the PCI function that a share holds, and what its containers get.
 type FunctionShare struct {
 	Address    string         `json:"address"`                    // 0000:3b:00.0
-	Kind       attached.Kind  `json:"kind"`                       // as it was published
+	Kind       string         `json:"kind"`                       // as it was published
 	PhysFn     string         `json:"physicalFunction,omitempty"` // address of the physical function; for a virtual function only
 	Nodes      []devnode.Node `json:"nodes,omitempty"`            // ascending by path; none if there is a CDIDevice
 	Interfaces []string       `json:"interfaces,omitempty"`       // network interfaces, by their names on the host

@@ -4,11 +4,9 @@ import (
 	"cmp"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/deviceattribute"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 )
 
 // The attributes that a container can read of its shares, in the metadata file of
@@ -17,7 +15,7 @@ import (
 func (z *ZoneShare) attributes() map[string]resourceapi.DeviceAttribute {
 	attributes := make(map[string]resourceapi.DeviceAttribute, 20) // has room for those of the zone
 	if len(z.NUMANodes) == 1 {
-		attributes[string(deviceattribute.StandardDeviceAttributeNUMANode)] = intAttribute(z.NUMANodes[0])
+		attributes[string(deviceclasses.AttributeNUMANode)] = intAttribute(z.NUMANodes[0])
 	}
 	add := func(name, value string) {
 		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
@@ -50,8 +48,8 @@ func (f *FunctionShare) attributes() map[string]resourceapi.DeviceAttribute {
 // too.
 func (f *FunctionShare) known() map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
 	return map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-		attached.AttributePCIBusID:  stringAttribute(f.Address),
-		deviceclasses.AttributeKind: stringAttribute(string(f.Kind)),
+		deviceclasses.AttributePCIBusID: stringAttribute(f.Address),
+		deviceclasses.AttributeKind:     stringAttribute(f.Kind),
 	}
 }
 

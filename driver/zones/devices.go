@@ -46,6 +46,7 @@ type Held struct {
 func Devices(machine *numa.Machine, settings Settings, held []Held, faults Faults, pci []resourceapi.Device) []resourceapi.Device {
 	zones := Of(machine, settings.ZoneBy)
 	slices.SortStableFunc(zones, func(a, b Zone) int { return cmp.Compare(a.order(pci), b.order(pci)) })
+	rows := deviceclasses.ZoneAttributes()
 	var devices []resourceapi.Device
 	for _, zone := range zones {
 		capacity := zone.capacity(machine, settings, held)
@@ -54,7 +55,7 @@ func Devices(machine *numa.Machine, settings Settings, held []Held, faults Fault
 		}
 		device := resourceapi.Device{
 			Name:                     zone.Device,
-			Attributes:               zone.attributes(machine, settings),
+			Attributes:               deviceclasses.DeviceAttributes(rows, zone.values(machine, settings)),
 			Capacity:                 capacity,
 			AllowMultipleAllocations: ptr.To(true),
 			Taints:                   faults.taints(zone.Nodes),

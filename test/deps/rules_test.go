@@ -249,6 +249,7 @@ var arrows = []arrow{
 	{"driver/attached", "deviceclasses", "a NodeConfig selects what is published"},
 	{"driver/attached", "numa", "it makes devices of PCI functions"},
 	{"deviceclasses", "numa/cpuset", "reserved CPUs are checked where they are read"},
+	{"deviceclasses", "numa", "kinds of PCI functions and core types are its words"},
 	{"deviceclasses", "numa/ways", "devices of caches have the names of its pools"},
 	{"cdi", "internal/durable", "specs are replaced, never written in place"},
 	{"driver", "internal/durable", "so is the checkpoint"},

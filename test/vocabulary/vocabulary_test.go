@@ -18,6 +18,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -33,8 +34,15 @@ var owners = []string{
 
 // exceptions are words of the same letters that mean something else, by file.
 var exceptions = map[string][]string{
-	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid}, // the name of a check
-	"cluster/holdings/web/overview.go": {deviceclasses.FrequencyMin},          // an attribute of HTML
+	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid},                           // the name of a check
+	"cluster/holdings/web/overview.go": {deviceclasses.FrequencyMin},                                    // an attribute of HTML
+	"cmd/kubectl-numa/generate.go":     {string(deviceclasses.CapacityMemory)},                          // a flag
+	"cmd/kubectl-numa/manifests.go":    {string(deviceclasses.CapacityMemory), string(numa.MixedCores)}, // flags
+	"cmd/kubectl-numa/policy.go":       {string(deviceclasses.AttributeCoreType)},                       // a key of --policy
+	"driver/reservedmemory.go":         {string(deviceclasses.CapacityMemory)},                          // in the kubelet's configuration
+	"driver/rivals.go":                 {string(deviceclasses.CapacityCPU)},                             // a capacity of other drivers
+	"kubeletplugin/metrics/family.go":  {string(deviceclasses.CapacityCPU)},                             // a label
+	"kubeletplugin/rivals.go":          {string(deviceclasses.CapacityMemory)},                          // a word of its file
 	"driver/ledger/cache.go": { // fields of the checkpoint
 		string(deviceclasses.CapacityBandwidthPercent), string(deviceclasses.CapacityBandwidthMBps),
 	},
@@ -51,6 +59,29 @@ func TestNoWordIsTypedTwice(t *testing.T) {
 			text, err := strconv.Unquote(literal.Value)
 			if err == nil && slices.Contains(words, text) && !slices.Contains(exceptions[path], text) {
 				t.Errorf("%s: %q: import it from package deviceclasses", at(n), text)
+			}
+			return true
+		})
+	})
+}
+
+// read finds the attributes that a part of a CEL expression reads.
+var read = regexp.MustCompile(`(?:attributes\[[^]]*\]|%s|^)\.\??(\w+)|"(\w+)" in (?:device|%s)`)
+
+func TestNoAttributeIsTypedInAnExpression(t *testing.T) {
+	eachFile(t, nil, func(at func(ast.Node) string, file *ast.File, _ string) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, _ := strconv.Unquote(literal.Value)
+			for _, name := range read.FindAllStringSubmatch(text, -1) {
+				if slices.ContainsFunc(deviceclasses.Attributes(), func(row deviceclasses.AttributeRow) bool {
+					return strings.TrimPrefix(string(row.Name), "resource.kubernetes.io/") == name[1]+name[2]
+				}) {
+					t.Errorf("%s: %q reads %s: use deviceclasses.Reading", at(n), text, name[1]+name[2])
+				}
 			}
 			return true
 		})

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,44 +12,30 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 )
 
 // common are words of the vocabulary that also mean something else: a field, a flag, a
 // word of the kernel or of Kubernetes. Code may type them.
 var common = []string{
-	"any", "auto", "bandwidth", "bind", "blocked", "cache", "claim", "class", "classes", "container", "cpu", "dead", "distribute",
-	"gpu", "hugepages", "isolated", "kernel", "l3", "machine", "members", "memory", "nic", "none", "numa", "nvme", "pack", "performance", "pod",
-	"prefer", "preferred", "Ready", "require", "root", "shared", "socket", "spread", "thread", "unhealthy", "vf", "vfio", "vfio-pci", "ways", "whole", "zone",
+	"any", "bandwidth", "blocked", "cache", "claim", "class", "classes", "container", "distribute", "driver", "exclusivity", "hugepages", "isolated", "kernel", "kind",
+	"l3", "machine", "namespaces", "none", "pack", "performance", "pod", "pool", "prefer", "Ready", "root", "shared", "socket", "spread", "ways", "zone",
 }
 
 // words returns the words that mean only one thing: all constants of package
-// deviceclasses that are not common, the attributes of zones and PCI functions with their
-// domain, and the pools of caches.
+// deviceclasses that are not common, the names of attributes with and without their domain,
+// and their values that are words of package numa: kinds, core types and pools.
 func words(t *testing.T) (list []string) {
 	t.Helper()
-	var texts []string
-	for name, text := range constants(t, "../../deviceclasses") {
-		if !strings.HasPrefix(name, "Attribute") { // without its domain, many a name means something else, too
-			texts = append(texts, text)
-		}
+	texts := slices.Collect(maps.Values(constants(t, "../../deviceclasses")))
+	for _, attribute := range deviceclasses.Attributes() {
+		texts = append(texts, string(attribute.Name), string(deviceclasses.FullName(attribute.Name)))
 	}
+	texts = slices.Concat(texts, deviceclasses.FunctionKinds(), deviceclasses.CoreTypes(), deviceclasses.ClaimPools())
 	for _, word := range common {
 		if !slices.Contains(texts, word) {
-			t.Errorf("%q is listed as a common word, but package deviceclasses has no such word", word)
+			t.Errorf("%q is listed as a common word, but there is no such word", word)
 		}
 	}
-	for _, name := range deviceclasses.NUMANodeAttributes() {
-		texts = append(texts, string(name))
-	}
-	for _, attribute := range zones.Attributes() {
-		texts = append(texts, string(deviceclasses.FullName(attribute.Name)))
-	}
-	for _, attribute := range attached.Attributes() {
-		texts = append(texts, string(deviceclasses.FullName(attribute.Name)))
-	}
-	texts = append(texts, deviceclasses.ClaimPools()...)
 	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(common, text) })
 }
 

@@ -64,7 +64,7 @@ func legendOf(claim *holdings.Claim, shown func(*holdings.Share) bool) string {
 // name of the share's claim.
 func Describe(share *holdings.Share) string {
 	var facts []string
-	cpu := share.Amounts["cpu"]
+	cpu := share.Amounts[string(deviceclasses.CapacityCPU)]
 	switch {
 	case share.CPUs != nil && !share.CPUs.IsEmpty():
 		facts = append(facts, "CPUs "+share.CPUs.String())
@@ -83,7 +83,7 @@ func Describe(share *holdings.Share) string {
 		if len(ofCache) > 0 {
 			break // it says the amounts
 		}
-		if amount := share.Amounts[name]; name != "cpu" && amount.Sign() > 0 {
+		if amount := share.Amounts[name]; name != string(deviceclasses.CapacityCPU) && amount.Sign() > 0 {
 			facts = append(facts, Label(name)+" "+Amount(name, amount))
 		}
 	}
@@ -131,7 +131,7 @@ func Label(name string) string {
 // Amount returns an amount of a capacity with its unit. Only memory and hugepages are
 // in bytes.
 func Amount(name string, amount resource.Quantity) string {
-	if name == "memory" || strings.HasPrefix(name, deviceclasses.CapacityHugepagesPrefix) {
+	if name == string(deviceclasses.CapacityMemory) || strings.HasPrefix(name, deviceclasses.CapacityHugepagesPrefix) {
 		return canvas.Size(uint64(max(amount.Value(), 0)))
 	}
 	return amount.String()

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
@@ -32,12 +33,12 @@ func overview(nodes []holdings.Node) canvas.Part {
 				continue
 			}
 			switch total.Name {
-			case "cpu":
-				r.texts[1] = Amount("cpu", *total.Free) + "/" + Amount("cpu", *total.Total)
+			case string(deviceclasses.CapacityCPU):
+				r.texts[1] = Amount(string(deviceclasses.CapacityCPU), *total.Free) + "/" + Amount(string(deviceclasses.CapacityCPU), *total.Total)
 				held := part{sign{'#', canvas.Hue(0)}, total.Held}
 				r.bar = func(count int64) canvas.Strip { return cells([]part{held}, total.Total.Value(), count) }
-			case "memory":
-				r.texts[2] = canvas.Printable(Amount("memory", *total.Free))
+			case string(deviceclasses.CapacityMemory):
+				r.texts[2] = canvas.Printable(Amount(string(deviceclasses.CapacityMemory), *total.Free))
 			}
 		}
 		if len(n.Problems) > 0 {

@@ -79,7 +79,7 @@ func (s *Signs) Strip(device *holdings.Device, r holdings.Resource) canvas.Strip
 	if device.Cache {
 		return s.cacheStrip(device, r)
 	}
-	if r.Name == "cpu" {
+	if r.Name == string(deviceclasses.CapacityCPU) {
 		total := most(r)
 		return s.Bar(device, r, min(total.Value(), mostCPUs))
 	}

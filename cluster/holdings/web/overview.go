@@ -11,6 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
@@ -90,7 +91,7 @@ func mostFreeCPUs(node *holdings.Node) (cpus int64) {
 	for i := range node.NUMANodes {
 		for _, device := range node.NUMANodes[i].Devices {
 			if device.Zone && device.State != holdings.StateBlocked && !slices.ContainsFunc(device.Taints, holdings.Taint.Acts) {
-				if r := find(device.Resources, "cpu"); r != nil && r.Free != nil {
+				if r := find(device.Resources, string(deviceclasses.CapacityCPU)); r != nil && r.Free != nil {
 					cpus = max(cpus, r.Free.Value())
 				}
 			}
@@ -141,14 +142,14 @@ const zoneCells = 8
 
 func rowOf(node *holdings.Node) nodeRow {
 	row := nodeRow{
-		Name: node.Name, Claims: claimsOf(node), CPU: leftOf(node, "cpu"), Memory: leftOf(node, "memory"),
+		Name: node.Name, Claims: claimsOf(node), CPU: leftOf(node, string(deviceclasses.CapacityCPU)), Memory: leftOf(node, string(deviceclasses.CapacityMemory)),
 		Problems: node.Problems[:min(len(node.Problems), mostProblems)], MoreProblems: max(len(node.Problems)-mostProblems, 0),
 	}
 	signs := chart.NewSigns()
 	var strips canvas.Block
 	for device := range devices(node) {
 		signs.Meet(device)
-		if cpu := find(device.Resources, "cpu"); device.Zone && cpu != nil {
+		if cpu := find(device.Resources, string(deviceclasses.CapacityCPU)); device.Zone && cpu != nil {
 			x := strips.W
 			if x > 0 {
 				x++

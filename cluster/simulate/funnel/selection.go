@@ -8,12 +8,20 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
-// Kind returns a text that identifies a value of the attribute kind of a domain.
-func Kind(domain, kind string) string { return fmt.Sprintf("%s/kind is %s", domain, kind) }
+// IsKind reports whether an attribute says the kind of devices, in whatever domain.
+func IsKind(attribute resourceapi.FullyQualifiedName) bool {
+	return strings.HasSuffix(string(attribute), "/"+string(deviceclasses.AttributeKind))
+}
+
+// Kind returns a text that identifies a value of such an attribute.
+func Kind(attribute resourceapi.FullyQualifiedName, kind string) string {
+	return fmt.Sprintf("%s is %s", attribute, kind)
+}
 
 // driverOf returns the driver that the class requires, or "" if it requires none.
 func (v *View) driverOf(class *resourceapi.DeviceClass) string {
@@ -33,15 +41,14 @@ func isDriver(c inventory.Condition) bool {
 func (v *View) kindOf(class *resourceapi.DeviceClass) string {
 	for _, condition := range v.Selectors.Conditions(class.Spec.Selectors) {
 		if isKind(condition) {
-			domain, _, _ := strings.Cut(string(condition.Reads[0].Name), "/")
-			return Kind(domain, condition.Equals)
+			return Kind(condition.Reads[0].Name, condition.Equals)
 		}
 	}
 	return ""
 }
 
 func isKind(c inventory.Condition) bool {
-	return c.Equals != "" && len(c.Reads) == 1 && !c.Reads[0].Capacity && strings.HasSuffix(string(c.Reads[0].Name), "/kind")
+	return c.Equals != "" && len(c.Reads) == 1 && !c.Reads[0].Capacity && IsKind(c.Reads[0].Name)
 }
 
 // maxCondition limits the text of a condition in a sentence, in bytes.

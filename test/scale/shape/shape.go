@@ -13,7 +13,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
@@ -80,7 +79,7 @@ func All(m numa.Machine) ([]Shape, error) {
 }
 
 // WithAttributes returns the driver's own shape with only the first attributes of each
-// zone, in the order of zones.Attributes. The first is the kind, which its class selects.
+// zone, in the order of deviceclasses.ZoneAttributes. The first is the kind, which its class selects.
 func WithAttributes(m numa.Machine, count int) (Shape, error) {
 	s, err := driversOwn(m)
 	if err != nil {
@@ -90,7 +89,7 @@ func WithAttributes(m numa.Machine, count int) (Shape, error) {
 	s.Means = fmt.Sprintf("As this driver, but with only so many attributes of a zone: the first %d.", count)
 	for _, device := range s.Drivers[0].Devices {
 		left := count
-		for _, attribute := range zones.Attributes() {
+		for _, attribute := range deviceclasses.ZoneAttributes() {
 			if _, ok := device.Attributes[attribute.Name]; ok && left > 0 {
 				left--
 			} else {
