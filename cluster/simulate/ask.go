@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/structured"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
@@ -58,27 +57,11 @@ func (e *AbortError) Error() string {
 
 func (e *AbortError) Unwrap() error { return e.Err }
 
-// reasonOnNode returns the error without the names of the pod and the node.
-func (e *AbortError) reasonOnNode() string { return "the scheduler gives up: " + e.Err.Error() }
+// cause is the error without the names of the pod and the node.
+func (e *AbortError) cause() funnel.GivesUp { return funnel.GivesUp{Err: e.Err} }
 
 // Hint returns one thing to change, or "".
-func (e *AbortError) Hint() string {
-	text := e.Err.Error()
-	switch {
-	case errors.Is(e.Err, context.DeadlineExceeded):
-		return "write requests for rare devices first and requests for many devices last: the scheduler tries combinations in the order of the requests, and each costs time"
-	case strings.Contains(text, "no such key"):
-		_, key, _ := strings.Cut(text, "no such key: ")
-		key = key[:len(key)-len(strings.TrimLeftFunc(key, isIdentifier))]
-		return fmt.Sprintf(`not every device has %[1]s: begin the selector with device.driver == "NAME" && and read device.attributes["DOMAIN"].?%[1]s.orValue(...)`, key)
-	case strings.Contains(text, "feature is disabled"):
-		return "the claim needs a feature gate that is off; see --feature-gates"
-	}
-	return ""
-}
-
-// isIdentifier reports whether a name of an attribute can contain the character.
-func isIdentifier(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+func (e *AbortError) Hint() string { return e.cause().Hint() }
 
 // offer is a node on which the pod fits, with one new allocation for each claim that is
 // not allocated. If the node's answer was already known, there are no allocations yet.

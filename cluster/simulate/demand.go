@@ -13,6 +13,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
@@ -56,7 +57,7 @@ func (r Reason) Error() string { return string(r) }
 
 // shortageError is the Reason that the pod and the devices of its claims together
 // request more of the node's resources than are free.
-type shortageError struct{ lacking []refusal }
+type shortageError struct{ lacking []funnel.Cause }
 
 func (e *shortageError) Error() string { return e.Unwrap().Error() }
 

@@ -7,15 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 )
 
 // Explanation says on which nodes a pod, or a claim without its pod, fits, and why not on
@@ -95,8 +91,11 @@ type NodeExplanation struct {
 
 // NotOn is the answer for a node with obstacles.
 func NotOn(node string, obstacles []funnel.Obstacle) NodeExplanation {
-	e := NodeExplanation{Node: node}
-	e.add(obstacles...)
+	e := NodeExplanation{Node: node, Obstacles: obstacles}
+	if len(obstacles) > 0 {
+		first := obstacles[0]
+		e.Blocks, e.Request, e.Sentence, e.Hint = first.Stage, first.Request, first.Sentence, first.Hint
+	}
 	return e
 }
 
@@ -143,12 +142,13 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	}
 	var offers []offer
 	for _, n := range c.nodes {
-		node, offered, err := c.explainNode(ctx, d, n)
+		facts, err := c.factsOf(ctx, d, n)
 		if err != nil {
 			return e, err
 		}
+		node := facts.explain(n.Name)
 		if node.Feasible {
-			offers = append(offers, offered)
+			offers = append(offers, facts.offer)
 		}
 		for _, obstacle := range node.Obstacles {
 			if node.Blocks != funnel.StageNode || obstacle.Stage != funnel.StageDriver { // such a node may have no driver on purpose
@@ -214,123 +214,4 @@ func (e *Explanation) hint(text string) {
 	if text != "" && !slices.Contains(e.Hints, text) {
 		e.Hints = append(e.Hints, text)
 	}
-}
-
-// explainNode lists what makes the pod not fit on the node. A node that the scheduler
-// would not ask for devices is asked only if the answer is quick and cannot be an error.
-func (c *Cluster) explainNode(ctx context.Context, d *demand, n *node) (NodeExplanation, offer, error) {
-	refusals := n.refusals(d, c.deviceResources())
-	e := NodeExplanation{Node: n.Name}
-	e.add(c.refused("", refusals, n)...)
-	if err := n.refresh(ctx, c); err != nil {
-		return e, offer{}, err
-	}
-	requests, obstacles := c.requestsOf(d, n)
-	e.Requests = requests
-	if len(refusals) > 0 && !c.isQuick(d, n) {
-		e.add(obstacles...)
-		return e, offer{}, nil
-	}
-	offered, err := c.askDevices(ctx, d, n)
-	var why Reason
-	var abort *AbortError
-	var shortage *shortageError
-	switch {
-	case err == nil:
-	case errors.As(err, &abort):
-		e.Requests = nil
-		e.add(funnel.Obstacle{Stage: funnel.StageAbort, Sentence: abort.reasonOnNode(), Hint: abort.Hint()})
-	case errors.As(err, &shortage):
-		e.add(c.refused("with the devices of its claims, ", shortage.lacking, n)...)
-	case errors.As(err, &why) && why != errCannotAllocate:
-		e.add(funnel.Obstacle{Stage: funnel.StageNode, Sentence: string(why)})
-	case errors.As(err, &why):
-		err := c.addDevices(ctx, d, n, &e, obstacles)
-		return e, offer{}, err
-	default:
-		return e, offer{}, err
-	}
-	e.Feasible = len(e.Obstacles) == 0
-	return e, offered, nil
-}
-
-// isQuick reports whether the allocator soon answers yes or no.
-func (c *Cluster) isQuick(d *demand, n *node) bool {
-	if !d.harmless {
-		return false
-	}
-	_, combinations := c.prospects(d, n)
-	return combinations <= quickSearch
-}
-
-// add adds obstacles. The first of them is that of the node.
-func (e *NodeExplanation) add(obstacles ...funnel.Obstacle) {
-	e.Obstacles = append(e.Obstacles, obstacles...)
-	if len(e.Obstacles) > 0 {
-		first := e.Obstacles[0]
-		e.Blocks, e.Request, e.Sentence, e.Hint = first.Stage, first.Request, first.Sentence, first.Hint
-	}
-}
-
-// requestsOf returns the requests of the claims that are not allocated, and the obstacles
-// of each request alone.
-func (c *Cluster) requestsOf(d *demand, n *node) ([]funnel.Request, []funnel.Obstacle) {
-	requests, obstacles := c.view(n).Requests(c.unallocated(d, n))
-	c.addUsers(obstacles)
-	return requests, obstacles
-}
-
-// addDevices adds why the devices of a node are not enough: the obstacles of each request
-// alone or, if there are none, what does not fit together.
-func (c *Cluster) addDevices(ctx context.Context, d *demand, n *node, e *NodeExplanation, alone []funnel.Obstacle) (err error) {
-	if e.add(alone...); len(alone) > 0 {
-		return nil
-	}
-	sentence, hint := funnel.Together(d.pod, c.unallocated(d, n), func(claims ...*resourceapi.ResourceClaim) bool {
-		limited, cancel := context.WithTimeout(ctx, c.atMost(time.Second))
-		defer cancel()
-		defer c.spent(time.Now())
-		allocations, allocateErr := n.allocator.Allocate(limited, n.Node, claims)
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return allocateErr == nil && len(allocations) == len(claims)
-	})
-	e.add(funnel.Obstacle{Stage: funnel.StageTogether, Sentence: sentence, Hint: hint})
-	return err
-}
-
-// view returns the node in the form that package funnel needs.
-func (c *Cluster) view(n *node) *funnel.View {
-	return &funnel.View{
-		Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors, Kinds: c.kinds,
-		Holds: sync.OnceValue(func() map[structured.DeviceID][]inventory.Hold { return c.held.ByDevice(n.Pools) }),
-	}
-}
-
-// unallocated returns the claims that the allocator would have to allocate.
-func (c *Cluster) unallocated(d *demand, n *node) (list []funnel.Claim) {
-	for _, used := range d.claims {
-		if used.claim.Status.Allocation == nil {
-			list = append(list, funnel.Claim{Entry: used.entry, Claim: used.claim})
-		}
-	}
-	if special := c.extendedClaim(d, n); special != nil {
-		list = append(list, funnel.Claim{Entry: "extended-resources", Claim: special})
-	}
-	return list
-}
-
-// reasonFor returns a sentence that says why a node cannot allocate the demand. The
-// sentence for a demand stays the same until the holdings change.
-func (c *Cluster) reasonFor(ctx context.Context, d *demand, n *node) (string, error) {
-	reasons := n.reasonsOf(d)
-	if sentence := reasons[d.number]; sentence != "" {
-		return sentence, nil
-	}
-	var e NodeExplanation
-	_, alone := c.requestsOf(d, n)
-	err := c.addDevices(ctx, d, n, &e, alone)
-	reasons[d.number] = e.Sentence
-	return e.Sentence, err
 }

@@ -5,71 +5,71 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// refused returns the refusals of a node as obstacles, with the pods that take what is
-// missing. The prefix comes before each sentence.
-func (c *Cluster) refused(prefix string, refusals []refusal, n *node) (list []funnel.Obstacle) {
-	var pods []placedPod
-	for _, r := range refusals {
-		o := funnel.Obstacle{Stage: funnel.StageNode, Sentence: prefix + r.text}
-		if r.resource != "" {
-			if pods == nil {
-				pods = c.podsOn(n)
-			}
-			o.HeldBy = takersOf(r.resource, pods, n.running)
-		}
-		list = append(list, o)
-	}
-	return list
+// taker is a pod on a node, and what it takes of the node.
+type taker struct {
+	pod     string // namespace/name
+	takes   requests.Amounts
+	assumed bool // it does not run there yet
 }
 
-// podsOn returns the pods on the node, those of the snapshot first.
-func (c *Cluster) podsOn(n *node) (pods []placedPod) {
+// takersOf returns the pods that take what the node has too little of, those that take the
+// most first.
+func (c *Cluster) takersOf(causes []funnel.Cause, n *node) map[corev1.ResourceName][]funnel.Holder {
+	holders := make(map[corev1.ResourceName][]funnel.Holder)
+	var pods []taker
+	for _, cause := range causes {
+		lacks, is := cause.(funnel.TooLittle)
+		if !is {
+			continue
+		}
+		if pods == nil {
+			pods = c.podsOn(n)
+		}
+		name := lacks.Resource
+		slices.SortFunc(pods, func(a, b taker) int {
+			return cmp.Or(cmp.Compare(b.takes[name], a.takes[name]), cmp.Compare(a.pod, b.pod))
+		})
+		for _, p := range pods {
+			if amount := p.takes[name]; amount > 0 {
+				holders[name] = append(holders[name], funnel.Holder{Resource: string(name), Amount: requests.Text(name, amount), Pods: []string{p.pod}, Assumed: p.assumed})
+			}
+		}
+	}
+	return holders
+}
+
+func (c *Cluster) podsOn(n *node) (pods []taker) {
 	for _, pod := range n.scored.Pods[:n.running] {
-		pods = append(pods, placedPod{pod, requests.Running(pod, c.gates[gateNodeAllocatable])})
+		pods = append(pods, taker{keyOf(pod).String(), requests.Running(pod, c.gates[gateNodeAllocatable]), false})
 	}
-	return append(pods, n.placed...)
+	for _, p := range n.placed {
+		pods = append(pods, taker{keyOf(p.pod).String(), p.takes, true})
+	}
+	return pods
 }
 
-// takersOf returns the pods that take the resource, those that take the most first. Only
-// the first of the pods run; the others are assumed to.
-func takersOf(resource corev1.ResourceName, pods []placedPod, running int) (takers []funnel.Holder) {
-	order := make([]int, len(pods))
-	for i := range pods {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(pods[b].takes[resource], pods[a].takes[resource]), cmp.Compare(keyOf(pods[a].pod).String(), keyOf(pods[b].pod).String()))
-	})
-	for _, i := range order {
-		if amount := pods[i].takes[resource]; amount > 0 {
-			takers = append(takers, funnel.Holder{
-				Resource: string(resource), Amount: requests.Text(resource, amount), Pods: []string{keyOf(pods[i].pod).String()}, Assumed: i >= running,
-			})
+// holds returns what claims hold of the node's devices, with the pods that use the claims.
+func (c *Cluster) holds(n *node) map[structured.DeviceID][]funnel.Hold {
+	all := make(map[structured.DeviceID][]funnel.Hold)
+	for device, list := range c.held.ByDevice(n.Pools) {
+		for _, held := range list {
+			holder := funnel.Holder{Claim: held.Claim.String()}
+			if claim := c.claims[held.Claim]; claim != nil {
+				holder.Assumed = len(claim.Status.ReservedFor) > 0
+				for _, user := range claim.Status.ReservedFor {
+					name := claim.Namespace + "/" + user.Name
+					holder.Pods = append(holder.Pods, name)
+					holder.Assumed = holder.Assumed && c.assumed[name]
+				}
+			}
+			all[device] = append(all[device], funnel.Hold{Holder: holder, Capacity: held.Capacity})
 		}
 	}
-	return takers
-}
-
-// addUsers adds to holders of devices the pods that use their claims.
-func (c *Cluster) addUsers(obstacles []funnel.Obstacle) {
-	for _, o := range obstacles {
-		for i := range o.HeldBy {
-			h := &o.HeldBy[i]
-			claim := c.claims[h.ClaimName()]
-			if claim == nil {
-				continue
-			}
-			h.Assumed = len(claim.Status.ReservedFor) > 0
-			for _, user := range claim.Status.ReservedFor {
-				name := claim.Namespace + "/" + user.Name
-				h.Pods = append(h.Pods, name)
-				h.Assumed = h.Assumed && c.assumed[name]
-			}
-		}
-	}
+	return all
 }

@@ -109,7 +109,7 @@ func (c *Cluster) survey(ctx context.Context, d *demand, o Options, p *Placement
 		var why Reason
 		switch {
 		case errors.As(err, &p.Aborted):
-			p.Feasible, p.Refusals = nil, []Refusal{{n.Name, p.Aborted.reasonOnNode()}}
+			p.Feasible, p.Refusals = nil, []Refusal{{n.Name, p.Aborted.cause().String()}}
 			return nil, nil
 		case errors.As(err, &why):
 			p.Refusals = append(p.Refusals, Refusal{n.Name, string(why)})

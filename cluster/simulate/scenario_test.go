@@ -123,7 +123,7 @@ func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
 				if node.Feasible {
 					d, _ := c.demandOf(pod)
 					index, _ := c.find(node.Node)
-					if _, blocked := c.requestsOf(d, c.nodes[index]); len(blocked) > 0 {
+					if blocked, _ := c.devicesOf(d, c.nodes[index]).Judge(); len(blocked) > 0 {
 						t.Errorf("pod %s on node %s is feasible, but %+v", pod.Name, node.Node, blocked)
 					}
 				}

@@ -1,89 +1,98 @@
 package funnel
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
 )
 
-// attributeOf returns a value of the device as text. Two values are equal if and only
-// if their texts are equal.
-func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
-	value, _ := attribute.Of(d.Slice.Spec.Driver, d.Attributes, name)
-	switch {
-	case value.StringValue != nil:
-		return fmt.Sprintf("%q", *value.StringValue), true
-	case value.IntValue != nil:
-		return fmt.Sprint(*value.IntValue), true
-	case value.BoolValue != nil:
-		return fmt.Sprint(*value.BoolValue), true
-	case value.VersionValue != nil:
-		return "v" + *value.VersionValue, true
-	}
-	return "", false
+// constraint is a constraint that blocks, and what its requests find.
+type constraint struct {
+	attribute resourceapi.FullyQualifiedName
+	requests  []finds
+	distinct  bool // devices must differ in the attribute
+	differ    int  // how many of them
+}
+
+// finds is what a request finds of an attribute, before the constraint.
+type finds struct {
+	*request
+	devices []fit
+	values  map[string][]string // names of devices by value
 }
 
 // applyConstraints is the stage for the claim's constraints. It applies each constraint
 // alone, and keeps the devices that could be part of a set that meets the constraint.
-func applyConstraints(constraints []resourceapi.DeviceConstraint, funnels []*funnel) {
-	for _, f := range funnels {
-		f.counts.Left.Constraint = len(f.left)
+func applyConstraints(constraints []resourceapi.DeviceConstraint, list []*request) {
+	for _, r := range list {
+		r.counts.Left.Constraint = len(r.left)
 	}
-	for _, constraint := range constraints {
-		covered := coveredBy(constraint, funnels)
+	for _, c := range constraints {
+		covered := coveredBy(c, list)
 		switch {
-		case constraint.MatchAttribute != nil:
-			for _, f := range covered {
-				f.matched = append(f.matched, *constraint.MatchAttribute)
+		case c.MatchAttribute != nil:
+			for _, r := range covered {
+				r.matched = append(r.matched, *c.MatchAttribute)
 			}
-			applyMatch(*constraint.MatchAttribute, covered)
-		case constraint.DistinctAttribute != nil:
-			applyDistinct(*constraint.DistinctAttribute, covered)
+			applyMatch(*c.MatchAttribute, covered)
+		case c.DistinctAttribute != nil:
+			applyDistinct(*c.DistinctAttribute, covered)
 		}
 	}
 }
 
-func coveredBy(constraint resourceapi.DeviceConstraint, funnels []*funnel) (covered []*funnel) {
-	for _, f := range funnels {
-		if len(constraint.Requests) == 0 || slices.Contains(constraint.Requests, f.Name) || slices.Contains(constraint.Requests, requests.Base(f.Name)) {
-			covered = append(covered, f)
+func coveredBy(c resourceapi.DeviceConstraint, list []*request) (covered []*request) {
+	for _, r := range list {
+		if len(c.Requests) == 0 || slices.Contains(c.Requests, r.Name) || slices.Contains(c.Requests, requests.Base(r.Name)) {
+			covered = append(covered, r)
 		}
 	}
 	return covered
 }
 
+// find returns what the requests find of the attribute.
+func find(name resourceapi.FullyQualifiedName, covered []*request) *constraint {
+	c := &constraint{attribute: name}
+	for _, r := range covered {
+		found := finds{r, r.left, make(map[string][]string)}
+		for _, d := range r.left {
+			if value, has := attributeOf(d.Device, name); has {
+				found.values[value] = append(found.values[value], d.Name)
+			}
+		}
+		c.requests = append(c.requests, found)
+	}
+	return c
+}
+
+// apply keeps the devices with a value that suits.
+func (c *constraint) apply(suits func(value string) bool) {
+	for _, r := range c.requests {
+		blocks := r.stage(StageConstraint, &r.counts.Left.Constraint, func(d fit) bool {
+			value, has := attributeOf(d.Device, c.attribute)
+			return has && suits(value)
+		})
+		if blocks {
+			r.broken = c
+		}
+	}
+}
+
 // applyMatch keeps the devices whose value suits all covered requests. A value suits a
 // request if the request, or one of its alternatives, finds as many devices with it as
 // it wants.
-func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
-	if slices.ContainsFunc(covered, func(f *funnel) bool { return f.counts.Blocks != "" && !strings.Contains(f.Name, "/") }) {
+func applyMatch(name resourceapi.FullyQualifiedName, covered []*request) {
+	if slices.ContainsFunc(covered, func(r *request) bool { return r.counts.Blocks != "" && !strings.Contains(r.Name, "/") }) {
 		return // nothing can meet the constraint, but the constraint is not the reason
 	}
-	found := make([]map[string][]string, len(covered)) // names of devices by value
-	for i, f := range covered {
-		found[i] = make(map[string][]string)
-		for _, d := range f.left {
-			if value, has := attributeOf(d, name); has {
-				found[i][value] = append(found[i][value], d.Name)
-			}
-		}
-	}
-	var spellings [][]string // of the attribute, by request
-	if slices.ContainsFunc(found, func(values map[string][]string) bool { return len(values) == 0 }) {
-		for _, f := range covered {
-			spellings = append(spellings, spellingsOf(name, f))
-		}
-	}
-	suits := func(value string) bool {
+	c := find(name, covered)
+	c.apply(func(value string) bool {
 		met := make(map[string]bool)
-		for i, f := range covered {
-			met[requests.Base(f.Name)] = met[requests.Base(f.Name)] || len(found[i][value]) >= f.wanted
+		for _, r := range c.requests {
+			met[requests.Base(r.Name)] = met[requests.Base(r.Name)] || len(r.values[value]) >= r.wanted
 		}
 		for _, ok := range met {
 			if !ok {
@@ -91,58 +100,29 @@ func applyMatch(name resourceapi.FullyQualifiedName, covered []*funnel) {
 			}
 		}
 		return true
-	}
-	for _, f := range covered {
-		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
-			value, has := attributeOf(d, name)
-			return has && suits(value)
-		}, func([]*inventory.Device) finding { return explainMatch(name, covered, found, spellings) })
-	}
-}
-
-// explainMatch says which values each covered request finds.
-func explainMatch(name resourceapi.FullyQualifiedName, covered []*funnel, found []map[string][]string, spellings [][]string) finding {
-	var texts []string
-	for i, f := range covered {
-		values := make([]string, 0, len(found[i]))
-		for _, value := range sortedNames(found[i]) {
-			names := found[i][value]
-			on := devices(len(names))
-			if len(names) == 1 {
-				on = names[0]
-			}
-			values = append(values, fmt.Sprintf("%s on %s", value, on))
-		}
-		if len(values) == 0 {
-			return finding{
-				sentence: fmt.Sprintf("no device of request %s has the attribute %s, which a constraint matches", f.Name, name),
-				hint:     missingAttributeHint(name, i, covered, spellings),
-			}
-		}
-		texts = append(texts, fmt.Sprintf("%s finds %s", f.Name, listText(values)))
-	}
-	return finding{sentence: fmt.Sprintf("no value of %s has enough devices for all requests that must match: %s", name, strings.Join(texts, "; "))}
+	})
 }
 
 // applyDistinct requires as many different values as devices.
-func applyDistinct(name resourceapi.FullyQualifiedName, covered []*funnel) {
-	values, wanted := make(map[string]bool), 0
-	for _, f := range covered {
-		if !strings.Contains(f.Name, "/") {
-			wanted += f.wanted
-		}
-		for _, d := range f.left {
-			if value, has := attributeOf(d, name); has {
-				values[value] = true
-			}
+func applyDistinct(name resourceapi.FullyQualifiedName, covered []*request) {
+	c := find(name, covered)
+	c.distinct = true
+	for _, r := range covered {
+		if !strings.Contains(r.Name, "/") {
+			c.differ += r.wanted
 		}
 	}
-	for _, f := range covered {
-		f.stage(StageConstraint, &f.counts.Left.Constraint, func(d *inventory.Device) bool {
-			_, has := attributeOf(d, name)
-			return has && len(values) >= wanted
-		}, func([]*inventory.Device) finding {
-			return finding{sentence: fmt.Sprintf("%s must differ in %s, but it has only %d values: %s", devices(wanted), name, len(values), listText(sortedNames(values)))}
-		})
+	enough := len(c.values()) >= c.differ
+	c.apply(func(string) bool { return enough })
+}
+
+// values returns all values of the attribute, sorted.
+func (c *constraint) values() []string {
+	all := make(map[string]bool)
+	for _, r := range c.requests {
+		for value := range r.values {
+			all[value] = true
+		}
 	}
+	return sortedNames(all)
 }

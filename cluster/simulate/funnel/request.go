@@ -1,9 +1,12 @@
 // Package funnel explains why a node's devices are not enough for the requests of claims.
-// It counts the devices that are left after each stage: driver, class, selector, taint,
-// in use, capacity, constraint. For the first stage that blocks, it has a sentence and a
-// hint, and it lists everything else that rules out selected devices, with the claims
-// that hold them. It mirrors the checks of the allocator and decides nothing: only the
-// allocator says whether a claim can be allocated.
+// It mirrors the checks of the allocator and decides nothing: only the allocator says
+// whether a claim can be allocated. It has three passes:
+//
+//   - View.Ask counts the devices that are left after each stage (driver, class, selector,
+//     taint, in use, capacity, constraint), and keeps as Facts what each device lacks.
+//   - Facts.Judge finds the stage that blocks, and everything else that rules out selected
+//     devices. Each Finding has a Cause: a type for each kind, with names and amounts.
+//   - Say has the sentences. Each Cause has its own, those of package simulate included.
 package funnel
 
 import "slices"
@@ -46,8 +49,6 @@ type Request struct {
 	Blocks  Stage  `json:"blocks,omitempty"`
 	// Sentence says why the stage in Blocks blocks.
 	Sentence string `json:"sentence,omitempty"`
-	// Hint is one thing to change, or "".
-	Hint string `json:"-"`
 }
 
 // Left counts the devices that passed a stage and all stages before it.

@@ -9,8 +9,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // IsKind reports whether an attribute says the kind of devices, in whatever domain.
@@ -51,73 +49,32 @@ func isKind(c inventory.Condition) bool {
 	return c.Equals != "" && len(c.Reads) == 1 && !c.Reads[0].Capacity && IsKind(c.Reads[0].Name)
 }
 
-// maxCondition limits the text of a condition in a sentence, in bytes.
-const maxCondition = 256
+// unmet is a condition, and the devices that do not meet it.
+type unmet struct {
+	inventory.Condition
+	devices []*inventory.Device
+}
 
-// unmet says which condition each device does not meet, and what the device has instead.
-// It is "" if there is only one condition, or for devices of other drivers and kinds,
-// which are not meant.
-func (v *View) unmet(selectors []resourceapi.DeviceSelector, out []*inventory.Device) string {
+// unmet returns for each device the first condition that it does not meet. It returns
+// nothing if there is only one condition, or for devices of other drivers and kinds, which
+// are not meant.
+func (v *View) unmet(selectors []resourceapi.DeviceSelector, out []fit) (list []unmet) {
 	conditions := v.Selectors.Conditions(selectors)
 	if len(conditions) < 2 {
-		return ""
+		return nil
 	}
-	var texts []string
-	has := make(map[string][]string) // what devices have, by the condition that they do not meet
 	for _, d := range out {
-		fails := func(c inventory.Condition) bool { return !v.Selectors.Meets(c, d) }
-		if slices.ContainsFunc(conditions, func(c inventory.Condition) bool { return (isDriver(c) || isKind(c)) && fails(c) }) {
+		fails := func(c inventory.Condition) bool { return !v.Selectors.Meets(c, d.Device) }
+		first := slices.IndexFunc(conditions, fails)
+		if first < 0 || slices.ContainsFunc(conditions, func(c inventory.Condition) bool { return (isDriver(c) || isKind(c)) && fails(c) }) {
 			continue
 		}
-		if i := slices.IndexFunc(conditions, fails); i >= 0 {
-			text := conditions[i].Text
-			if !slices.Contains(texts, text) {
-				texts = append(texts, text)
-			}
-			has[text] = append(has[text], hasText(d, conditions[i]))
+		i := slices.IndexFunc(list, func(u unmet) bool { return u.Text == conditions[first].Text })
+		if i < 0 {
+			i = len(list)
+			list = append(list, unmet{Condition: conditions[first]})
 		}
+		list[i].devices = append(list[i].devices, d.Device)
 	}
-	for i, text := range texts {
-		texts[i] = fmt.Sprintf("%s is not met: %s", message.Short(message.OneLine(text), maxCondition), listText(has[text]))
-	}
-	return strings.Join(texts, "; ")
-}
-
-// hasText says what a device has of what the condition reads.
-func hasText(d *inventory.Device, c inventory.Condition) string {
-	var parts []string
-	for _, reading := range c.Reads {
-		value, known := d.Slice.Spec.Driver, true
-		switch {
-		case reading.Capacity:
-			value, known = capacityOf(d, reading.Name)
-		case reading.Name != "":
-			value, known = attributeOf(d, reading.Name)
-		}
-		name := string(reading.Name)
-		if name == "" {
-			name = "driver"
-		}
-		part := fmt.Sprintf("no %s", name)
-		if known {
-			part = fmt.Sprintf("%s %s", name, message.OneLine(value))
-		}
-		if !slices.Contains(parts, part) {
-			parts = append(parts, part)
-		}
-	}
-	if len(parts) == 0 {
-		return d.Name
-	}
-	return fmt.Sprintf("%s has %s", d.Name, strings.Join(parts, ", "))
-}
-
-// capacityOf returns a capacity of the device as text.
-func capacityOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
-	for spelled, capacity := range d.Capacity {
-		if attribute.FullName(d.Slice.Spec.Driver, spelled) == name {
-			return capacity.Value.String(), true
-		}
-	}
-	return "", false
+	return list
 }

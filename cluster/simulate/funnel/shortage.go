@@ -13,6 +13,7 @@ const partitionableGate = "DRAPartitionableDevices"
 
 // shortage is a capacity or counter that is not sufficient on a device.
 type shortage struct {
+	device  *inventory.Device
 	name    string
 	missing bool   // the device does not have the capacity
 	counter bool   // a counter that devices of the pool share
@@ -35,7 +36,7 @@ func (v *View) shortages(a requests.Alternative, d *inventory.Device) (list []sh
 		list = v.capacityShortages(a, d)
 	}
 	if !v.Features.PartitionableDevices && len(d.ConsumesCounters) > 0 {
-		return append(list, shortage{gate: partitionableGate, counter: true})
+		return append(list, shortage{device: d, gate: partitionableGate, counter: true})
 	}
 	return append(list, v.counterShortages(d)...)
 }
@@ -47,13 +48,13 @@ func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (l
 	}
 	for _, name := range sortedNames(requests) {
 		if _, has := d.Capacity[name]; !has {
-			list = append(list, shortage{name: string(name), missing: true, asked: requests[name]})
+			list = append(list, shortage{device: d, name: string(name), missing: true, asked: requests[name]})
 		}
 	}
 	used := v.State.AggregatedCapacity[d.ID]
 	for _, name := range sortedNames(d.Capacity) {
 		capacity := d.Capacity[name]
-		s := shortage{name: string(name), free: capacity.Value.DeepCopy(), value: capacity.Value}
+		s := shortage{device: d, name: string(name), free: capacity.Value.DeepCopy(), value: capacity.Value}
 		if policy := capacity.RequestPolicy; policy != nil && policy.ValidRange != nil {
 			s.most = policy.ValidRange.Max
 		} else if policy != nil && len(policy.ValidValues) == 1 {
@@ -130,7 +131,7 @@ func (v *View) counterShortages(d *inventory.Device) (list []shortage) {
 			id := consumed.CounterSet + "/" + name
 			asked, free := consumed.Counters[name].Value, left[id]
 			if asked.Cmp(free) > 0 {
-				list = append(list, shortage{name: id, counter: true, asked: asked, charged: asked, free: free})
+				list = append(list, shortage{device: d, name: id, counter: true, asked: asked, charged: asked, free: free})
 			}
 		}
 	}

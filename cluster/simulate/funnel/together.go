@@ -10,9 +10,19 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// Together explains requests that fit alone but not together. To find out what is too
-// much, it calls fits, which asks the allocator, with fewer and fewer requirements.
-func Together(pod *corev1.Pod, claims []Claim, fits func(...*resourceapi.ResourceClaim) bool) (sentence, hint string) {
+// Causes that are about requests which fit alone but not together.
+type (
+	tooConstrained struct{ Claim }
+	tooMany        struct{ Claim }
+	claimsApart    struct {
+		claims []Claim
+		pod    *corev1.Pod
+	}
+)
+
+// Together finds out what is too much of requests that fit alone but not together. It
+// calls fits, which asks the allocator, with fewer and fewer requirements.
+func Together(pod *corev1.Pod, claims []Claim, fits func(...*resourceapi.ResourceClaim) bool) Cause {
 	for _, used := range claims {
 		if fits(used.Claim) {
 			continue
@@ -20,33 +30,28 @@ func Together(pod *corev1.Pod, claims []Claim, fits func(...*resourceapi.Resourc
 		relaxed := used.Claim.DeepCopy()
 		relaxed.Spec.Devices.Constraints = nil
 		if fits(relaxed) {
-			return fmt.Sprintf("claim %s: each request fits alone, but not all of them together with the constraints on %s", used.Entry, constraintNames(used.Claim)), ""
+			return tooConstrained{used}
 		}
-		return fmt.Sprintf("claim %s: each request fits alone, but not all of them together: %s", used.Entry, requestsText(used.Claim)), ""
+		return tooMany{used}
 	}
-	var names []string
-	for _, used := range claims {
-		names = append(names, used.Entry)
-	}
-	return fmt.Sprintf("the claims %s fit alone, but not all of them together", strings.Join(names, ", ")), InitHint(pod)
+	return claimsApart{claims, pod}
 }
 
-func constraintNames(claim *resourceapi.ResourceClaim) string {
+func (c tooConstrained) String() string {
 	var names []string
-	for _, constraint := range claim.Spec.Devices.Constraints {
+	for _, constraint := range c.Claim.Claim.Spec.Devices.Constraints {
 		for _, name := range []*resourceapi.FullyQualifiedName{constraint.MatchAttribute, constraint.DistinctAttribute} {
 			if name != nil {
 				names = append(names, string(*name))
 			}
 		}
 	}
-	return strings.Join(names, ", ")
+	return fmt.Sprintf("claim %s: each request fits alone, but not all of them together with the constraints on %s", c.Entry, strings.Join(names, ", "))
 }
 
-// requestsText lists what the requests of a claim ask for.
-func requestsText(claim *resourceapi.ResourceClaim) string {
+func (c tooMany) String() string {
 	var parts []string
-	for _, request := range claim.Spec.Devices.Requests {
+	for _, request := range c.Claim.Claim.Spec.Devices.Requests {
 		for _, a := range requests.Alternatives(request) {
 			part := fmt.Sprintf("%s wants %s of %s", a.Name, devices(int(a.Count)), a.Class)
 			if a.Capacity != nil {
@@ -58,5 +63,15 @@ func requestsText(claim *resourceapi.ResourceClaim) string {
 			parts = append(parts, part)
 		}
 	}
-	return strings.Join(parts, "; ")
+	return fmt.Sprintf("claim %s: each request fits alone, but not all of them together: %s", c.Entry, strings.Join(parts, "; "))
 }
+
+func (c claimsApart) String() string {
+	var names []string
+	for _, used := range c.claims {
+		names = append(names, used.Entry)
+	}
+	return fmt.Sprintf("the claims %s fit alone, but not all of them together", strings.Join(names, ", "))
+}
+
+func (c claimsApart) Hint() string { return InitHint(c.pod) }

@@ -1,0 +1,80 @@
+package funnel
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+)
+
+// attributeOf returns a value of the device as text. Two values are equal if and only
+// if their texts are equal.
+func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
+	value, _ := attribute.Of(d.Slice.Spec.Driver, d.Attributes, name)
+	switch {
+	case value.StringValue != nil:
+		return fmt.Sprintf("%q", *value.StringValue), true
+	case value.IntValue != nil:
+		return fmt.Sprint(*value.IntValue), true
+	case value.BoolValue != nil:
+		return fmt.Sprint(*value.BoolValue), true
+	case value.VersionValue != nil:
+		return "v" + *value.VersionValue, true
+	}
+	return "", false
+}
+
+// capacityOf returns a capacity of the device as text.
+func capacityOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
+	for spelled, capacity := range d.Capacity {
+		if attribute.FullName(d.Slice.Spec.Driver, spelled) == name {
+			return capacity.Value.String(), true
+		}
+	}
+	return "", false
+}
+
+// maxListed is the maximum number of things that a sentence names.
+const maxListed = 4
+
+func listText(list []string) string { return message.First(list, maxListed) }
+
+// listed names the first things of a list.
+func listed[T any](list []T, text func(T) string) string {
+	var texts []string
+	for _, one := range list {
+		texts = append(texts, text(one))
+	}
+	return listText(texts)
+}
+
+func devices(count int) string {
+	if count == 1 {
+		return "1 device"
+	}
+	return fmt.Sprintf("%d devices", count)
+}
+
+func isAre(count int) string {
+	if count == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// sortedNames returns the keys, sorted.
+func sortedNames[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// texts converts names.
+func texts[T ~string](names []T) (list []string) {
+	for _, name := range names {
+		list = append(list, string(name))
+	}
+	return list
+}
