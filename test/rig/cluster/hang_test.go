@@ -67,7 +67,7 @@ func TestRunMachineEndsWhatHangsEarly(t *testing.T) {
 	var log strings.Builder
 	r.Log = &log
 	script := `cd "$0"; echo . >>starts; [ "$(wc -l <starts)" = 1 ] || exit 0; echo "rcu_preempt self-detected stall on CPU" >>"$1"; exec sleep 1000`
-	const pace = float64(100*time.Millisecond) / float64(stallTime)
+	const pace = float64(500*time.Millisecond) / float64(stallTime)
 	if err := r.runMachine(t.Context(), n, pace, []string{"sh", "-c", script, r.Dir, r.Console(n)}); err == nil {
 		t.Error("no error, although the guest never boots")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/rig/topology"
 )
 
-// testPace gives guests 100 ms to boot.
-const testPace = float64(100*time.Millisecond) / float64(bootTime)
+// testPace gives guests 3 s to boot, and 1.2 s without a word: a test may be that long without a CPU.
+const testPace = float64(3*time.Second) / float64(bootTime)
 
 // testGuest is the agent of a node that answers when "booted" is in the folder, and is
 // well unless "sick" is.
