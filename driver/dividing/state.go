@@ -19,12 +19,13 @@ import (
 // Config says how a node divides its level-3 caches.
 type Config struct {
 	Pools deviceclasses.CachePools
-	// Host gives ways to groups of CPUs. Only [Devices] does without it.
+	// Host gives ways to groups of CPUs. Only Devices of package driver does without it.
 	Host *resctrl.Host
 	// Options returns the options that resctrl is mounted with; see [numa.ResctrlOptions].
 	// It may be nil.
 	Options func() []string
 
+	// What Config of package driver has, too; its method Dividing copies it.
 	ZoneBy   string     // what one zone is, as in a NodeConfig
 	Reserved cpuset.Set // CPUs that no claim gets
 }
