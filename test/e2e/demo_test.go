@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/demo"
 )
 
-var _ = Describe("the manifests in demo", func() {
+var _ = Describe("the manifests in demo", atLength, func() {
 	It("run, and their claims are pinned", func(ctx context.Context) {
 		if node.counts {
 			Skip("the scheduler counts claims, and these pods request what their claims hold")

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var _ = Describe("a node whose kubelet gives out CPUs itself, policy static", func() {
+var _ = Describe("a node whose kubelet gives out CPUs itself, policy static", atLength, func() {
 	It("offers no zones, says why, and offers them again when that has an end", func(ctx context.Context) {
 		DeferCleanup(func(ctx context.Context) {
 			setCPUManager(ctx, "static", "none")

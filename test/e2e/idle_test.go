@@ -20,7 +20,7 @@ const (
 	idlePeriod      = time.Minute // the kernel counts in steps of 10 ms
 )
 
-var _ = Describe("the idle driver", func() {
+var _ = Describe("the idle driver", atLength, func() {
 	It("and its keeper need little memory and little of the CPUs", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "idle"), oneCore(ctx)
 		core.zone = anyZone

@@ -79,7 +79,7 @@ var _ = Describe("the metrics of a node", func() {
 
 	// What hangs in the kernel cannot be killed either; a process that is stopped hangs as
 	// far as others can see.
-	It("say that the keeper hangs, and the node is not ready meanwhile", func(ctx context.Context) {
+	It("say that the keeper hangs, and the node is not ready meanwhile", atLength, func(ctx context.Context) {
 		signal := func(name string) {
 			GinkgoHelper()
 			Expect(observer.Signal(ctx, name, keeperProcess, keeperArgument)).To(Succeed())
@@ -95,7 +95,7 @@ var _ = Describe("the metrics of a node", func() {
 
 	// A rolling update stops at such a daemon. The init container of its next pod installs the
 	// hook again.
-	It("say that the daemon could not prepare a claim, until the hook runs again", func(ctx context.Context) {
+	It("say that the daemon could not prepare a claim, until the hook runs again", atLength, func(ctx context.Context) {
 		const failed = `dra_numa_not_ready{reason="rehearsal"}`
 		DeferCleanup(func(ctx context.Context) {
 			pods, err := driverPods(ctx)

@@ -18,7 +18,7 @@ import (
 // rolled is an annotation of the driver's pods that a test changes.
 const rolled = "dra.numa/e2e-rolled"
 
-var _ = Describe("a rolling update of the driver", func() {
+var _ = Describe("a rolling update of the driver", atLength, func() {
 	It("leaves claims alone, and one that comes meanwhile is prepared", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "rollout"), oneCore(ctx)
 		early := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("early", core), core))
@@ -43,7 +43,7 @@ var _ = Describe("a rolling update of the driver", func() {
 	})
 })
 
-var _ = Describe("a node in cooperative mode", func() {
+var _ = Describe("a node in cooperative mode", atLength, func() {
 	It("takes a claim's CPUs from other containers by the runtime, and gives them back", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "cooperative"), oneCore(ctx)
 		before := shared(snapshot(ctx))

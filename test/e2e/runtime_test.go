@@ -17,7 +17,7 @@ import (
 
 // The nodes of the rig run pods with crun; those of most clusters with runc, which
 // starts hooks, cgroups and processes in another order.
-var _ = Describe("claims of pods that runc runs", ofKernel, Ordered, func() {
+var _ = Describe("claims of pods that runc runs", ofKernel, atLength, Ordered, func() {
 	var namespace string
 	var core request
 

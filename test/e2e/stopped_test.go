@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 )
 
-var _ = Describe("a node on which an administrator has stopped pinning", ofKernel, func() {
+var _ = Describe("a node on which an administrator has stopped pinning", ofKernel, atLength, func() {
 	It("starts new containers unpinned and says so, until the file is gone", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "stopped"), oneCore(ctx)
 		early := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("early", core), core))

@@ -43,6 +43,11 @@ var ofMachine = Label("machine")
 // what the node has.
 var ofGate = Label("gate", withOwnBoot)
 
+// atLength marks specs that take a minute or so and guard what seldom changes, or what
+// another suite guards, too, such as upgrade-test and reach: make e2e runs them, make test
+// does without them.
+var atLength = Label("long")
+
 // withCrowd marks specs that leave a node behind which is busy for minutes: make
 // e2e runs them when all others are done, make test does without them.
 var withCrowd = Label("crowd")
