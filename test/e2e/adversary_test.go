@@ -21,7 +21,7 @@ const (
 	attackPeriod    = 40 * time.Second
 )
 
-var _ = Describe("a node whose partitions and pools change every second", ofKernel, ofMachine, atLength, func() {
+var _ = Describe("a node whose partitions and pools change every second", ofKernel, atLength, ofMachine, func() {
 	It("writes few slices and events, and claims keep what they have", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "adversary"), oneCore(ctx)
 		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("victim", core), core))

@@ -69,11 +69,9 @@ var _ = Describe("ways of several requests, claims and programs", withCache, fun
 		waitPublished(ctx, device, "the ways that are left", offers(deviceclasses.CapacityWays, int64(most-1), untainted))
 		Eventually(ctx, func(g Gomega) { checkWays(ctx, g, held, 1, 100) }).Should(Succeed(), "ways of the claim, which had %x", ways)
 
-		By("giving the rest to claims")
+		By("giving the rest to a claim")
 		rest := waitRunning(ctx, createWithWays(ctx, namespace, "rest", "gold.dra.numa", map[string]int64{"ways": int64(most - 2)}, inCache(cache)))
-		more := createWithWays(ctx, namespace, "more", "gold.dra.numa", map[string]int64{"ways": 1}, inCache(cache))
 		expectWays(ctx, rest, most-2, 100)
-		expectPending(ctx, more, noDevices)
 
 		By("starting the driver again, which repairs all groups")
 		killDriver(ctx)
@@ -81,9 +79,13 @@ var _ = Describe("ways of several requests, claims and programs", withCache, fun
 		expectWays(ctx, held, 1, 100)
 		expectWays(ctx, rest, most-2, 100)
 
-		By("removing the group")
+		By("removing the group, while a claim waits for its way")
+		deletePod(ctx, rest)
+		deleteClaim(ctx, rest)
+		more := createWithWays(ctx, namespace, "more", "gold.dra.numa", map[string]int64{"ways": int64(most - 1)}, inCache(cache))
+		expectPending(ctx, more, noDevices)
 		removeForeignGroup(ctx)
-		expectWays(ctx, waitRunning(ctx, more), 1, 100)
+		expectWays(ctx, waitRunning(ctx, more), most-1, 100)
 	})
 })
 
