@@ -44,7 +44,7 @@ var _ = Describe("a claim with ways whose driver is killed after each step", wit
 })
 
 var _ = Describe("claims of all pools of a cache at the same time", withCache, func() {
-	It("have the ways of their pools, and no other", ofGate, func(ctx context.Context) {
+	It("have the ways of their pools, and no other", func(ctx context.Context) {
 		namespace, pools, cache := createNamespace(ctx, "pools"), poolsOfNode(ctx), inCache(roomyCache(ctx))
 		all := pools.Guaranteed.Ways
 		gold := createWithWays(ctx, namespace, "gold", "gold.dra.numa", map[string]int64{"ways": int64(all)}, cache)
@@ -54,5 +54,22 @@ var _ = Describe("claims of all pools of a cache at the same time", withCache, f
 		expectWays(ctx, gold, all, 100)
 		expectWays(ctx, silver, pools.BestEffort.DefaultMaxWays, 100)
 		expectWays(ctx, bronze, pools.Shared.Ways, 100)
+	})
+
+	It("have them on a cache of two cores, too, one pool after the other beside claims of the first", ofGate, func(ctx context.Context) {
+		namespace, pools, cache := createNamespace(ctx, "pairs"), poolsOfNode(ctx), roomyCache(ctx)
+		all := pools.Guaranteed.Ways
+		gold := waitRunning(ctx, createWithWays(ctx, namespace, "gold", "gold.dra.numa", map[string]int64{"ways": int64(all)}, inCache(cache)))
+		seen := groupOf(ctx, gold).ways[cache]
+		for class, ways := range map[string]int{"silver": pools.BestEffort.DefaultMaxWays, "bronze": pools.Shared.Ways} {
+			pod := waitRunning(ctx, createWithWays(ctx, namespace, class, class+".dra.numa", nil, inCache(cache)))
+			expectWays(ctx, gold, all, 100)
+			expectWays(ctx, pod, ways, 100)
+			mask := groupOf(ctx, pod).ways[cache]
+			Expect(mask&seen).To(BeZero(), "ways %x of pool %s, and %x of those before", mask, class, seen)
+			seen |= mask
+			deletePod(ctx, pod)
+			deleteClaim(ctx, pod)
+		}
 	})
 })
