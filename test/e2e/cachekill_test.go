@@ -19,7 +19,7 @@ const stateOfWays = `resctrl="$root/sys/fs/resctrl"
 const killsOfAClaim = 4
 
 var _ = Describe("a claim with ways whose driver is killed after each step", withCache, func() {
-	It("has its ways in the end, and leaves nothing when it is deleted", ofGate, func(ctx context.Context) {
+	It("has its ways in the end, and leaves nothing when it is deleted", ofGate, atLength, func(ctx context.Context) {
 		namespace, cache, limited := createNamespace(ctx, "killed"), inCache(roomyCache(ctx)), limitInKernel(ctx, 50)
 		before, all := readGroups(ctx), poolsOfNode(ctx).Guaranteed.Ways
 		kill := func(what string, atLeast int, run func()) {

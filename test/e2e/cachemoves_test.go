@@ -60,7 +60,7 @@ var _ = Describe("ways of several requests, claims and programs", withCache, fun
 		Expect(inKernel(snapshot(ctx), higher)).To(Equal(process), "the container whose ways have moved")
 	})
 
-	It("move off those of another program's group, which stays as it is", ofGate, func(ctx context.Context) {
+	It("move off those of another program's group, which stays as it is", ofGate, atLength, func(ctx context.Context) {
 		namespace, most, cache := createNamespace(ctx, "foreign"), someWays(ctx, 3), roomyCache(ctx)
 		device := fmt.Sprintf("cache-%d-guaranteed", cache)
 		held := waitRunning(ctx, createWithWays(ctx, namespace, "held", "gold.dra.numa", map[string]int64{"ways": 1}, inCache(cache)))

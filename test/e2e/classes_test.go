@@ -107,7 +107,7 @@ var _ = Describe("a class with parameters, some of which it locks", ofGate, func
 	})
 })
 
-var _ = Describe("a node on which only DeviceClasses bind drivers and change CPUs", withDevices, func() {
+var _ = Describe("a node on which only DeviceClasses bind drivers and change CPUs", withDevices, atLength, func() {
 	It("does what the classes of a claim say, and refuses what a claim adds", func(ctx context.Context) {
 		configureNode(ctx, "devices: {presets: [nvme], bindDrivers: class}\nperformance: {allow: class}")
 		const vfio, fast = "e2e-vfio.example.com", "e2e-fast.example.com"
