@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -159,6 +161,10 @@ func (w *world) accepted(pod *corev1.Pod) bool {
 	return err == nil && response.Allowed
 }
 
+// filterTimeout is how long the scheduler searches (DynamicResourcesFilterTimeoutDefault).
+// Few searches take longer, and some of those would take hours.
+const filterTimeout = 10 * time.Second
+
 // allocate allocates the claims of a pod that are not allocated yet, as the scheduler of
 // Kubernetes 1.37 does with the default feature gates.
 func (w *world) allocate(pod *corev1.Pod) (results []resourceapi.DeviceRequestAllocationResult, allocated bool) {
@@ -180,7 +186,9 @@ func (w *world) allocate(pod *corev1.Pod) (results []resourceapi.DeviceRequestAl
 		w.t.Fatal(err)
 	}
 	here := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node.name}}
-	allocations, err := allocator.Allocate(w.t.Context(), here, waiting)
+	ctx, cancel := context.WithTimeout(w.t.Context(), filterTimeout)
+	defer cancel()
+	allocations, err := allocator.Allocate(ctx, here, waiting)
 	if err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
 		w.seen["given up"]++
 	}
