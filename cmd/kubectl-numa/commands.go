@@ -64,6 +64,7 @@ func table() []section {
 			{"generate", "", "Generate machines, ResourceSlices, device classes, claims and claim templates", "", nil, []row{
 				{"claim", "NAME", "Print a ResourceClaim for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},
 				{"class", "NAME", "Print a DeviceClass of NUMA nodes", "", generateClassCommand, nil},
+				{"classes", "[NAME]...", "Print the DeviceClasses that the chart installs", "", generateClassesCommand, nil},
 				{"machine", "DIR", "Write the files under /sys and /proc of a generated machine into a folder", "", generateMachineCommand, nil},
 				{"slices", "", "Print the ResourceSlices of a machine, or of a machine that flags declare", "", generateSlicesCommand, nil},
 				{"template", "NAME", "Print a ResourceClaimTemplate for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},

@@ -527,3 +527,17 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		}
 	}
 }
+
+func TestGenerateClassesPrintsThoseOfTheChart(t *testing.T) {
+	exitCode, all, _ := call("generate", "classes", "-o", "name")
+	if exitCode != 0 || strings.Count(all, "\n") < 13 {
+		t.Errorf("exit code %d, classes\n%s", exitCode, all)
+	}
+	_, two, _ := call("generate", "classes", "nic.dra.numa", "gpu.dra.numa", "-o", "name")
+	if want := "deviceclass.resource.k8s.io/nic.dra.numa\ndeviceclass.resource.k8s.io/gpu.dra.numa\n"; two != want {
+		t.Errorf("got\n%swant\n%s", two, want)
+	}
+	if exitCode, stdout, stderr := call("generate", "classes", "zone.dra.numa", "tpu"); exitCode != exitUsage || stdout != "" || !strings.Contains(stderr, `no DeviceClass "tpu", but bronze.dra.numa, `) {
+		t.Errorf("exit code %d, %s%s", exitCode, stdout, stderr)
+	}
+}

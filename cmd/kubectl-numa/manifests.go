@@ -122,6 +122,41 @@ func generateClassCommand(c cli, command *cobra.Command) runner {
 	}
 }
 
+func generateClassesCommand(c cli, command *cobra.Command) runner {
+	output := newPrinter(manifestFormats()...)
+	output.addTo(command)
+	installed, err := deviceclasses.All()
+	var all []string
+	for i := range installed {
+		all = append(all, installed[i].Name)
+	}
+	command.ValidArgs, command.ValidArgsFunction = all, nil
+	return func(_ context.Context, args []string) error {
+		if err != nil {
+			return err
+		}
+		list := installed
+		if len(args) > 0 {
+			list = nil
+		}
+		for _, name := range args {
+			i := slices.Index(all, name)
+			if i < 0 {
+				return fmt.Errorf("the chart installs no DeviceClass %q, but %s", name, strings.Join(all, ", "))
+			}
+			list = append(list, installed[i])
+		}
+		d := objects("classes", list)
+		d.names = func() (names []objectName) {
+			for i := range list {
+				names = append(names, objectName{list[i].Kind, resourceapi.GroupName, "", list[i].Name})
+			}
+			return names
+		}
+		return output.print(c.stdout, d)
+	}
+}
+
 // wishFlags are the flags of claims and claim templates.
 type wishFlags struct {
 	*manifestFlags
