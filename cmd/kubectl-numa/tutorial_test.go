@@ -12,7 +12,7 @@ import (
 )
 
 func tutorials() []string {
-	return []string{"../../docs/pending-pod.md", "../../docs/draining.md"}
+	return []string{"../../docs/pending-pod.md", "../../docs/draining.md", "../../docs/workloads.md"}
 }
 
 // In a console block, a line that begins with $ is a command, with its here document if
