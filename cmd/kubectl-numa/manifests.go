@@ -179,6 +179,32 @@ func generateWishCommand(c cli, command *cobra.Command) runner {
 	return func(_ context.Context, args []string) error { return w.run(c, command, args[0]) }
 }
 
+// generateWorkloadCommand is for what has pods, and is named after its kind.
+func generateWorkloadCommand(c cli, command *cobra.Command) runner {
+	w := wishFlags{manifestFlags: newManifestFlags(), same: newOption(manifest.SameNode, manifest.SameSocket)}
+	w.addTo(command)
+	workload := manifest.Workload{Kind: map[string]string{"pod": "Pod", "deployment": "Deployment", "statefulset": "StatefulSet", "job": "Job"}[command.Name()], Replicas: 1}
+	command.Flags().StringVar(&workload.Image, "image", "", "`image` of the container; required")
+	if workload.Kind != "Pod" {
+		command.Flags().Int32Var(&workload.Replicas, "replicas", 1, "`number` of pods")
+	}
+	return func(_ context.Context, args []string) error {
+		w.name.Name = args[0]
+		wish, err := w.read(command)
+		if err != nil {
+			return err
+		}
+		objects, err := workload.Objects(w.name, wish)
+		if err != nil {
+			return err
+		}
+		if err := w.output.print(c.stdout, manifests("manifest", objects...)); err != nil {
+			return err
+		}
+		return c.noteSockets(wish)
+	}
+}
+
 func (w *wishFlags) addTo(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVarP(&w.name.Namespace, "namespace", "n", "", "`name` of the namespace (default: none)")
