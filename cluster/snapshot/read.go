@@ -39,7 +39,8 @@ func (s *Snapshot) Read(name string, text io.Reader) error {
 }
 
 func (s *Snapshot) readDocument(document []byte, where string) error {
-	if trimmed := bytes.TrimLeft(document, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
+	// YAML in one line begins as JSON does.
+	if trimmed := bytes.TrimLeft(document, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(trimmed) {
 		var err error
 		if document, err = yaml.YAMLToJSONStrict(document); err != nil {
 			return err

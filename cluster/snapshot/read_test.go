@@ -224,7 +224,7 @@ spec:
 		w.PodPrefix(w.Templates[1]) != "train-worker" || w.Pod(w.Templates[1]).OwnerReferences[0].Kind != "JobSet" {
 		t.Errorf("workload is %+v with %d pods", w, w.Pods())
 	}
-	suspended := read(t, "# YAML\n{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: w}, spec: {suspend: true, replicatedJobs: [{name: a}]}}")
+	suspended := read(t, "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: w}, spec: {suspend: true, replicatedJobs: [{name: a}]}}")
 	if pods := suspended.Workloads[0].Pods(); pods != 0 {
 		t.Errorf("a JobSet that is suspended has %d pods", pods)
 	}
@@ -263,7 +263,7 @@ func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 		{"apiVersion: v1", "object without kind"},
 		{"- a\n- b", "want an object with apiVersion and kind"},
 		{"just words", "want an object with apiVersion and kind"},
-		{`{"kind": "Pod", `, "want an object with apiVersion and kind"},
+		{`{"kind": "Pod", `, "did not find expected node content"},
 		{"kind: List\napiVersion: v1\nitems: {a: b}", "List: json: cannot unmarshal object"},
 		{
 			"kind: List\napiVersion: v1\nitems: [{kind: Pod, apiVersion: v1, metadata: {name: 7}}]",

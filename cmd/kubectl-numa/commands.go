@@ -61,11 +61,16 @@ func table() []section {
 		{"What is there to use?", []row{
 			{"version", "", "Show the versions of this program, the chart, the driver and Kubernetes, and what differences mean", "", versionCommand, nil},
 			{"features", "", "Show what the versions and feature gates of a cluster make possible for the driver", "", featuresCommand, nil},
-			{"generate", "", "Generate machines, ResourceSlices, device classes, claims and claim templates", "", nil, []row{
+			{"generate", "", "Generate machines, ResourceSlices, device classes, claims, and pods with claims", "", nil, []row{
 				{"claim", "NAME", "Print a ResourceClaim for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},
 				{"class", "NAME", "Print a DeviceClass of NUMA nodes", "", generateClassCommand, nil},
+				{"classes", "[NAME]...", "Print the DeviceClasses that the chart installs", "", generateClassesCommand, nil},
+				{"deployment", "NAME", "Print a Deployment whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
+				{"job", "NAME", "Print a Job whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
 				{"machine", "DIR", "Write the files under /sys and /proc of a generated machine into a folder", "", generateMachineCommand, nil},
+				{"pod", "NAME", "Print a pod with a claim, and the template of the claim", "", generateWorkloadCommand, nil},
 				{"slices", "", "Print the ResourceSlices of a machine, or of a machine that flags declare", "", generateSlicesCommand, nil},
+				{"statefulset", "NAME", "Print a StatefulSet whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
 				{"template", "NAME", "Print a ResourceClaimTemplate for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},
 			}},
 		}},

@@ -10,9 +10,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
-// The README lists the rows of the table.
-func TestReadmeListsTheCommands(t *testing.T) {
-	const readme, begin, end = "../../README.md", "<!-- commands -->\n", "<!-- end of commands -->\n"
+// The page lists the rows of the table.
+func TestPageListsTheCommands(t *testing.T) {
+	const page, begin, end = "../../docs/kubectl-numa.md", "<!-- commands -->\n", "<!-- end of commands -->\n"
 	var list strings.Builder
 	list.WriteString("| command | what it does |\n|---|---|\n")
 	for _, section := range table() {
@@ -26,18 +26,18 @@ func TestReadmeListsTheCommands(t *testing.T) {
 					name = r.name + " " + name
 				}
 				if command.page != "" {
-					more = fmt.Sprintf(" ([more](docs/%s))", command.page)
+					more = fmt.Sprintf(" ([more](%s))", command.page)
 				}
 				fmt.Fprintf(&list, "| `kubectl numa %s` | %s%s |\n", strings.ReplaceAll(strings.TrimSpace(name+" "+command.args), "|", `\|`), command.meaning, more)
 			}
 		}
 	}
-	head, rest, found := strings.Cut(testfiles.Read(t, readme), begin)
+	head, rest, found := strings.Cut(testfiles.Read(t, page), begin)
 	_, tail, closed := strings.Cut(rest, end)
 	if !found || !closed {
-		t.Fatalf("%s has no place for the commands", readme)
+		t.Fatalf("%s has no place for the commands", page)
 	}
-	golden.Check(t, readme, head+begin+list.String()+end+tail)
+	golden.Check(t, page, head+begin+list.String()+end+tail)
 }
 
 // The files of the folder help are those of the commands.

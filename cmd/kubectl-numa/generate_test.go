@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,9 +101,9 @@ spec:
 }
 
 // lint finds nothing in what the examples of the help generate, and the scheduler places
-// a pod that uses it.
+// a pod that uses it, or all pods that it has.
 func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
-	for _, use := range []string{"claim", "template"} {
+	for _, use := range []string{"claim", "template", "pod", "deployment", "statefulset", "job"} {
 		for _, line := range exampleLines(t, "generate", use) {
 			t.Run(strings.Join(line[1:], " "), func(t *testing.T) {
 				dir := nodeFiles(t, "intel-2s-snc2")
@@ -114,12 +115,21 @@ func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
 				if text := mustCall(t, "lint", "-f", dir); text != "" {
 					t.Errorf("lint says\n%sof\n%s", text, manifest)
 				}
-				testfiles.Write(t, filepath.Join(dir, "pod.yaml"), podFor(use, line[2]))
+				pods := 1
+				if use == "claim" || use == "template" {
+					testfiles.Write(t, filepath.Join(dir, "pod.yaml"), podFor(use, line[2]))
+				} else if i := slices.Index(line, "--replicas"); i > 0 {
+					pods, _ = strconv.Atoi(line[i+1])
+				}
 				if slices.Contains(line, "--ways") {
 					testfiles.Write(t, filepath.Join(dir, "cache.yaml"), cacheManifests)
 				}
-				if text := mustCall(t, "simulate", "-f", dir); !strings.Contains(text, "default/p  worker-1") {
-					t.Errorf("simulate says\n%s", text)
+				var placed struct{ Pods []struct{ Node string } }
+				if err := json.Unmarshal([]byte(mustCall(t, "simulate", "-f", dir, "-o", "json")), &placed); err != nil {
+					t.Fatal(err)
+				}
+				if len(placed.Pods) != pods || slices.ContainsFunc(placed.Pods, func(p struct{ Node string }) bool { return p.Node != "worker-1" }) {
+					t.Errorf("simulate places %+v, want %d pods", placed, pods)
 				}
 			})
 		}
@@ -525,5 +535,19 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
 		}
+	}
+}
+
+func TestGenerateClassesPrintsThoseOfTheChart(t *testing.T) {
+	exitCode, all, _ := call("generate", "classes", "-o", "name")
+	if exitCode != 0 || strings.Count(all, "\n") < 13 {
+		t.Errorf("exit code %d, classes\n%s", exitCode, all)
+	}
+	_, two, _ := call("generate", "classes", "nic.dra.numa", "gpu.dra.numa", "-o", "name")
+	if want := "deviceclass.resource.k8s.io/nic.dra.numa\ndeviceclass.resource.k8s.io/gpu.dra.numa\n"; two != want {
+		t.Errorf("got\n%swant\n%s", two, want)
+	}
+	if exitCode, stdout, stderr := call("generate", "classes", "zone.dra.numa", "tpu"); exitCode != exitUsage || stdout != "" || !strings.Contains(stderr, `no DeviceClass "tpu", but bronze.dra.numa, `) {
+		t.Errorf("exit code %d, %s%s", exitCode, stdout, stderr)
 	}
 }

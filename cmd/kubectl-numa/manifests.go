@@ -122,6 +122,41 @@ func generateClassCommand(c cli, command *cobra.Command) runner {
 	}
 }
 
+func generateClassesCommand(c cli, command *cobra.Command) runner {
+	output := newPrinter(manifestFormats()...)
+	output.addTo(command)
+	installed, err := deviceclasses.All()
+	var all []string
+	for i := range installed {
+		all = append(all, installed[i].Name)
+	}
+	command.ValidArgs, command.ValidArgsFunction = all, nil
+	return func(_ context.Context, args []string) error {
+		if err != nil {
+			return err
+		}
+		list := installed
+		if len(args) > 0 {
+			list = nil
+		}
+		for _, name := range args {
+			i := slices.Index(all, name)
+			if i < 0 {
+				return fmt.Errorf("the chart installs no DeviceClass %q, but %s", name, strings.Join(all, ", "))
+			}
+			list = append(list, installed[i])
+		}
+		d := objects("classes", list)
+		d.names = func() (names []objectName) {
+			for i := range list {
+				names = append(names, objectName{list[i].Kind, resourceapi.GroupName, "", list[i].Name})
+			}
+			return names
+		}
+		return output.print(c.stdout, d)
+	}
+}
+
 // wishFlags are the flags of claims and claim templates.
 type wishFlags struct {
 	*manifestFlags
@@ -142,6 +177,32 @@ func generateWishCommand(c cli, command *cobra.Command) runner {
 	w := wishFlags{manifestFlags: newManifestFlags(), same: newOption(manifest.SameNode, manifest.SameSocket)}
 	w.addTo(command)
 	return func(_ context.Context, args []string) error { return w.run(c, command, args[0]) }
+}
+
+// generateWorkloadCommand is for what has pods, and is named after its kind.
+func generateWorkloadCommand(c cli, command *cobra.Command) runner {
+	w := wishFlags{manifestFlags: newManifestFlags(), same: newOption(manifest.SameNode, manifest.SameSocket)}
+	w.addTo(command)
+	workload := manifest.Workload{Kind: map[string]string{"pod": "Pod", "deployment": "Deployment", "statefulset": "StatefulSet", "job": "Job"}[command.Name()], Replicas: 1}
+	command.Flags().StringVar(&workload.Image, "image", "", "`image` of the container; required")
+	if workload.Kind != "Pod" {
+		command.Flags().Int32Var(&workload.Replicas, "replicas", 1, "`number` of pods")
+	}
+	return func(_ context.Context, args []string) error {
+		w.name.Name = args[0]
+		wish, err := w.read(command)
+		if err != nil {
+			return err
+		}
+		objects, err := workload.Objects(w.name, wish)
+		if err != nil {
+			return err
+		}
+		if err := w.output.print(c.stdout, manifests("manifest", objects...)); err != nil {
+			return err
+		}
+		return c.noteSockets(wish)
+	}
 }
 
 func (w *wishFlags) addTo(command *cobra.Command) {

@@ -9,11 +9,10 @@ import (
 
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
-	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 func tutorials() []string {
-	return []string{"../../docs/pending-pod.md", "../../docs/draining.md"}
+	return []string{"../../docs/pending-pod.md", "../../docs/draining.md", "../../docs/workloads.md"}
 }
 
 // In a console block, a line that begins with $ is a command, with its here document if
@@ -54,8 +53,8 @@ func follow(t *testing.T, tutorial string) {
 	golden.Check(t, tutorial, got.String())
 }
 
-// tutorialShell runs a command in the situation of the tutorial's reader: in a folder
-// with a copy of a machine and of this repository's classes, and with kubectl.
+// tutorialShell runs a command in the situation of the tutorial's reader: in an empty folder,
+// with kubectl.
 func tutorialShell(t *testing.T) func(command string) (output string) {
 	t.Helper()
 	dir, bin := t.TempDir(), t.TempDir()
@@ -63,14 +62,8 @@ func tutorialShell(t *testing.T) func(command string) (output string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	classes, err := filepath.Abs("../../deviceclasses")
-	if err != nil {
+	if err := os.Symlink(binary, bin+"/kubectl-numa"); err != nil {
 		t.Fatal(err)
-	}
-	for link, target := range map[string]string{bin + "/kubectl-numa": binary, dir + "/deviceclasses": classes, dir + "/machine": sample.Folder(t, "rig")} {
-		if err := os.Symlink(target, link); err != nil {
-			t.Fatal(err)
-		}
 	}
 	kubectl := "#!/bin/sh\nplugin=kubectl-$1\nshift\nexec \"$plugin\" \"$@\"\n"
 	if err := os.WriteFile(bin+"/kubectl", []byte(kubectl), 0o700); err != nil {
