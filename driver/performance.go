@@ -15,8 +15,8 @@ import (
 // tuned returns the settings on record for a request.
 func (p *planner) tuned(claimUID types.UID, request string) deviceclasses.PerformanceSettings {
 	recorded, _ := p.grants.Find(claimUID)
-	for _, share := range recorded.Shares {
-		if zone := share.Zone(); zone != nil && zone.Performance != nil && share.Request == request {
+	for share, zone := range tuning.Tuned(recorded) {
+		if share.Request == request {
 			return zone.Performance.Asked
 		}
 	}
@@ -47,16 +47,12 @@ func (d *Driver) untuneSteps(claim *resourceapi.ResourceClaim, wishes []wish) []
 	}
 	others := d.grants.Without(claim.UID).Grants()
 	var steps []step
-	for i := range recorded.Shares {
-		if zone := recorded.Shares[i].Zone(); zone != nil {
-			steps = append(steps, d.restoreSteps(zone, recorded.FullName(), others)...)
-		}
+	for _, zone := range tuning.Tuned(recorded) {
+		steps = append(steps, d.restoreSteps(zone, recorded.FullName(), others)...)
 	}
-	released := recorded.Untuned()
-	for i := range released.Shares {
-		if zone := released.Shares[i].Zone(); zone != nil && zone.Performance != nil {
-			zone.Performance = nil // untuned has made this share
-		}
+	released := recorded
+	for zone := range tuning.Retune(&released) {
+		zone.Performance = nil
 	}
 	return append(steps, d.recordStep("record claim "+released.FullName(), d.grants.With(released)))
 }

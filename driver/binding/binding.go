@@ -156,7 +156,7 @@ func (h *Host) Bind(address, driver string) error {
 	if err := h.mayBind(address, driver); err != nil {
 		return fmt.Errorf("PCI function %s: %w", address, err)
 	}
-	return h.change(address, State{Driver: driver, Override: driver})
+	return h.change(address, now, State{Driver: driver, Override: driver})
 }
 
 // Restore gives the function the state that it had before. It does nothing if the
@@ -171,7 +171,7 @@ func (h *Host) Restore(address string, before State) error {
 	case now == before:
 		return nil
 	}
-	return h.change(address, before)
+	return h.change(address, now, before)
 }
 
 func (h *Host) read(address string) (State, error) {
@@ -183,11 +183,7 @@ func (h *Host) read(address string) (State, error) {
 
 // change sets the override and then the driver, and reads back whether the driver is
 // bound.
-func (h *Host) change(address string, want State) error {
-	now, err := h.read(address)
-	if err != nil {
-		return err
-	}
+func (h *Host) change(address string, now, want State) error {
 	if now.Override != want.Override {
 		if err := h.set(address, folder(address)+"/driver_override", want.Override+"\n"); err != nil {
 			return err
@@ -205,7 +201,8 @@ func (h *Host) change(address string, want State) error {
 		return nil
 	}
 	refused := h.set(address, "sys/bus/pci/drivers_probe", address)
-	if now, err = h.read(address); err == nil && now.Driver == "" { // drivers_probe does not find a driver that was bound manually
+	now, err := h.read(address)
+	if err == nil && now.Driver == "" { // drivers_probe does not find a driver that was bound manually
 		refused = h.set(address, "sys/bus/pci/drivers/"+want.Driver+"/bind", address)
 		now, err = h.read(address)
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/effect"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -66,25 +67,28 @@ func (c Changes) Validate() error {
 	return nil
 }
 
-// add adds a policy to the changes that are the same.
-func (c *Changes) add(p *numa.FrequencyPolicy, want Values) {
-	c.addChange(p.ID, Change{Driver: p.Driver, Before: valuesOf(p), Want: want})
-}
-
-func (c *Changes) addChange(policy int, change Change) {
-	change.Policies = cpuset.Set{}
-	i := slices.IndexFunc(c.Frequencies, func(other Change) bool {
-		other.Policies = cpuset.Set{}
-		return other == change
-	})
-	if i < 0 {
-		i, c.Frequencies = len(c.Frequencies), append(c.Frequencies, change)
-	}
-	c.Frequencies[i].Policies.Insert(policy)
-}
-
 func valuesOf(p *numa.FrequencyPolicy) Values {
 	return Values{Governor: p.Governor, EnergyPreference: p.EnergyPreference, MinKHz: p.MinKHz, MaxKHz: p.MaxKHz}
+}
+
+func governor(v *Values) *string   { return &v.Governor }
+func preference(v *Values) *string { return &v.EnergyPreference }
+func lowest(v *Values) *int        { return &v.MinKHz }
+func highest(v *Values) *int       { return &v.MaxKHz }
+
+// of returns one of the values of a change.
+func of[T comparable](change *Change, field func(*Values) *T) effect.Value[T] {
+	return effect.Value[T]{First: *field(&change.Before), Asked: *field(&change.Want), Got: *field(&change.Got)}
+}
+
+// each decides of each value of a change what it is, if a policy shows these.
+func (c *Change) each(shown Values, text func(effect.Value[string], string) string, number func(effect.Value[int], int) int) Values {
+	return Values{
+		Governor:         text(of(c, governor), shown.Governor),
+		EnergyPreference: text(of(c, preference), shown.EnergyPreference),
+		MinKHz:           number(of(c, lowest), shown.MinKHz),
+		MaxKHz:           number(of(c, highest), shown.MaxKHz),
+	}
 }
 
 // Host is a machine whose CPUs can be changed. Its methods can be called again after an
@@ -112,8 +116,8 @@ func (h *Host) Apply(changes Changes) (applied Changes, err error) {
 				return Changes{}, err
 			}
 			done := change
-			done.Got = got
-			applied.addChange(policy, done)
+			done.Policies, done.Got = cpuset.New(policy), got
+			applied.Frequencies = add(applied.Frequencies, policiesOf, done)
 		}
 	}
 	for _, limit := range changes.Idle {
@@ -144,29 +148,12 @@ func (h *Host) apply(policy int, change Change) (got Values, err error) {
 	if now, err = numa.ReadFrequencyPolicy(h.files, policy); err != nil {
 		return Values{}, err
 	}
-	got = valuesOf(&now).only(change.Want)
+	got = change.each(valuesOf(&now), effect.Value[string].Made, effect.Value[int].Made)
 	if got.Governor != change.Want.Governor || got.EnergyPreference != change.Want.EnergyPreference {
 		return Values{}, fmt.Errorf("frequency of cpus %s: the kernel has governor %q and energy preference %q after %q and %q were written",
 			now.CPUs, got.Governor, got.EnergyPreference, change.Want.Governor, change.Want.EnergyPreference)
 	}
 	return got, nil
-}
-
-// only returns the fields that are wanted.
-func (v Values) only(want Values) Values {
-	if want.Governor == "" {
-		v.Governor = ""
-	}
-	if want.EnergyPreference == "" {
-		v.EnergyPreference = ""
-	}
-	if want.MinKHz == 0 {
-		v.MinKHz = 0
-	}
-	if want.MaxKHz == 0 {
-		v.MaxKHz = 0
-	}
-	return v
 }
 
 // limit limits the resume latency of a CPU.

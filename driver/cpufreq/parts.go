@@ -6,35 +6,48 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// Policies returns N of each policy<N> that changes.
-func (c Changes) Policies() (policies cpuset.Set) {
-	for _, change := range c.Frequencies {
-		policies = policies.Union(change.Policies)
-	}
-	return policies
-}
+// policiesOf and cpusOf are the sets of which Changes has each member once.
+func policiesOf(c *Change) *cpuset.Set { return &c.Policies }
+func cpusOf(l *Limit) *cpuset.Set      { return &l.CPUs }
 
-// IdleCPUs returns the CPUs whose idle states change.
-func (c Changes) IdleCPUs() (cpus cpuset.Set) {
-	for _, limit := range c.Idle {
-		cpus = cpus.Union(limit.CPUs)
-	}
-	return cpus
-}
-
-// Only returns the changes of some policies, and of the idle states of some CPUs.
-func (c Changes) Only(policies, cpus cpuset.Set) (part Changes) {
-	for _, change := range c.Frequencies {
-		if change.Policies = change.Policies.Intersection(policies); !change.Policies.IsEmpty() {
-			part.Frequencies = append(part.Frequencies, change)
+// add adds policies or CPUs to those in the list of which everything else is the same.
+func add[T comparable](list []T, of func(*T) *cpuset.Set, added T) []T {
+	for i := range list {
+		same := added
+		*of(&same) = *of(&list[i])
+		if same == list[i] {
+			*of(&list[i]) = of(&same).Union(*of(&added))
+			return list
 		}
 	}
-	for _, limit := range c.Idle {
-		if limit.CPUs = limit.CPUs.Intersection(cpus); !limit.CPUs.IsEmpty() {
-			part.Idle = append(part.Idle, limit)
+	return append(list, added)
+}
+
+func union[T any](list []T, of func(*T) *cpuset.Set) (all cpuset.Set) {
+	for i := range list {
+		all = all.Union(*of(&list[i]))
+	}
+	return all
+}
+
+func only[T any](list []T, of func(*T) *cpuset.Set, some cpuset.Set) (part []T) {
+	for _, one := range list {
+		if *of(&one) = of(&one).Intersection(some); !of(&one).IsEmpty() {
+			part = append(part, one)
 		}
 	}
 	return part
+}
+
+// Policies returns N of each policy<N> that changes.
+func (c Changes) Policies() cpuset.Set { return union(c.Frequencies, policiesOf) }
+
+// IdleCPUs returns the CPUs whose idle states change.
+func (c Changes) IdleCPUs() cpuset.Set { return union(c.Idle, cpusOf) }
+
+// Only returns the changes of some policies, and of the idle states of some CPUs.
+func (c Changes) Only(policies, cpus cpuset.Set) Changes {
+	return Changes{only(c.Frequencies, policiesOf, policies), only(c.Idle, cpusOf, cpus)}
 }
 
 // Without returns the changes of the policies and CPUs that part does not have.
@@ -43,20 +56,13 @@ func (c Changes) Without(part Changes) Changes {
 }
 
 // Join adds changes of other policies and CPUs.
-func (c Changes) Join(other Changes) (all Changes) {
-	all.Frequencies, all.Idle = slices.Clone(c.Frequencies), slices.Clone(c.Idle)
+func (c Changes) Join(other Changes) Changes {
+	all := Changes{slices.Clone(c.Frequencies), slices.Clone(c.Idle)}
 	for _, change := range other.Frequencies {
-		for policy := range change.Policies.All() {
-			all.addChange(policy, change)
-		}
+		all.Frequencies = add(all.Frequencies, policiesOf, change)
 	}
 	for _, limit := range other.Idle {
-		i := slices.IndexFunc(all.Idle, func(l Limit) bool { return l.Before == limit.Before && l.Want == limit.Want })
-		if i < 0 {
-			all.Idle = append(all.Idle, limit)
-			continue
-		}
-		all.Idle[i].CPUs = all.Idle[i].CPUs.Union(limit.CPUs)
+		all.Idle = add(all.Idle, cpusOf, limit)
 	}
 	return all
 }

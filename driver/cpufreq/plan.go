@@ -69,11 +69,13 @@ func Plan(state State, cores []numa.Core, cpus cpuset.Set, settings deviceclasse
 			return Changes{}, fmt.Errorf("%s: %w", settings.First(), err)
 		}
 		for i := range state.Policies {
-			want, err := wanted(&state.Policies[i], settings)
+			policy := &state.Policies[i]
+			want, err := wanted(policy, settings)
 			if err != nil {
 				return Changes{}, err
 			}
-			changes.add(&state.Policies[i], want)
+			changes.Frequencies = add(changes.Frequencies, policiesOf,
+				Change{Policies: cpuset.New(policy.ID), Driver: policy.Driver, Before: valuesOf(policy), Want: want})
 		}
 	}
 	if settings.IdleLatency != nil {
@@ -203,11 +205,7 @@ func planIdle(state State, cpus cpuset.Set, microseconds int) (limits []Limit, e
 		if before == "" {
 			return nil, fmt.Errorf("idleLatency: the kernel cannot limit idle states of cpu %d: %s does not exist", cpu, numa.IdleLimitFile(cpu))
 		}
-		i := slices.IndexFunc(limits, func(l Limit) bool { return l.Before == before })
-		if i < 0 {
-			i, limits = len(limits), append(limits, Limit{Before: before, Want: want})
-		}
-		limits[i].CPUs.Insert(cpu)
+		limits = add(limits, cpusOf, Limit{CPUs: cpuset.New(cpu), Before: before, Want: want})
 	}
 	return limits, nil
 }

@@ -1,14 +1,15 @@
 package cpufreq
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
 	"syscall"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/effect"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -25,8 +26,8 @@ func (h *Host) Restore(changes Changes) error {
 	for _, limit := range changes.Idle {
 		for cpu := range limit.CPUs.All() {
 			now, err := numa.ReadIdleLimit(h.files, cpu)
-			if err == nil && now == limit.Want {
-				err = h.limit(cpu, limit.Before)
+			if back := (effect.Value[string]{First: limit.Before, Asked: limit.Want}).Back(now); back != "" {
+				err = h.limit(cpu, back)
 			}
 			errs = append(errs, err)
 		}
@@ -43,89 +44,55 @@ func (h *Host) restore(policy int, change Change) error {
 	if err != nil {
 		return err
 	}
-	if change.Got, err = h.probe(&now, change); err != nil {
+	if change.Got, err = h.probe(&now, &change); err != nil {
 		return err
 	}
-	return h.set(&now, ours(valuesOf(&now), change))
+	back := change.each(valuesOf(&now), effect.Value[string].Back, effect.Value[int].Back)
+	if back.MaxKHz == 0 { // another program has set the highest frequency
+		back.MinKHz = min(back.MinKHz, now.MaxKHz)
+	} else if back.MinKHz == 0 {
+		back.MaxKHz = max(back.MaxKHz, now.MinKHz)
+	}
+	return h.set(&now, back)
 }
 
 // probe returns what the kernel made of the frequencies that were wanted, as it shows them
 // now. That differs from what was read back if the daemon died before that, or between the
 // writes for the highest and the lowest frequency: the kernel moves a frequency that it does
-// not have up or down to one between the two. A frequency that is neither known nor what
-// becomes of the wanted one is another program's, and stays.
-func (h *Host) probe(now *numa.FrequencyPolicy, change Change) (got Values, err error) {
+// not have up or down to one between the two.
+func (h *Host) probe(now *numa.FrequencyPolicy, change *Change) (got Values, err error) {
 	got = change.Got
-	for _, field := range []func(*Values) *int{
-		func(v *Values) *int { return &v.MinKHz },
-		func(v *Values) *int { return &v.MaxKHz },
-	} {
-		has := valuesOf(now)
-		shown, want := *field(&has), *field(&change.Want)
-		if want == 0 || slices.Contains([]int{*field(&change.Before), want, *field(&got)}, shown) {
-			continue
+	for _, field := range []func(*Values) *int{lowest, highest} {
+		current, shown := *now, valuesOf(now)
+		apply := func(kHz int) (int, error) {
+			var want Values
+			*field(&want) = kHz
+			if err := h.setRange(&current, current.Governor, want.MinKHz, want.MaxKHz); err != nil {
+				return 0, err
+			}
+			current, err = numa.ReadFrequencyPolicy(h.files, now.ID)
+			has := valuesOf(&current)
+			return *field(&has), err
 		}
-		var wanted, back Values
-		*field(&wanted), *field(&back) = want, shown
-		if err := h.setRange(now, now.Governor, wanted.MinKHz, wanted.MaxKHz); err != nil {
-			return Values{}, err
-		}
-		then, err := numa.ReadFrequencyPolicy(h.files, now.ID)
-		if err != nil {
-			return Values{}, err
-		}
-		if has = valuesOf(&then); *field(&has) == shown {
-			*field(&got) = shown
-		} else if err := h.setRange(&then, then.Governor, back.MinKHz, back.MaxKHz); err != nil {
+		if *field(&got), err = of(change, field).Probe(*field(&shown), apply); err != nil {
 			return Values{}, err
 		}
 	}
 	return got, nil
 }
 
-// ours returns the values to restore: those of the fields that still have what was written.
-func ours(now Values, change Change) (restored Values) {
-	before, want, got := change.Before, change.Want, change.Got
-	if want.Governor != "" && now.Governor == want.Governor {
-		restored.Governor = before.Governor
-	}
-	if want.EnergyPreference != "" && now.EnergyPreference == want.EnergyPreference {
-		restored.EnergyPreference = before.EnergyPreference
-	}
-	if want.MinKHz != 0 && (now.MinKHz == want.MinKHz || now.MinKHz == got.MinKHz) {
-		restored.MinKHz = before.MinKHz
-	}
-	if want.MaxKHz != 0 && (now.MaxKHz == want.MaxKHz || now.MaxKHz == got.MaxKHz) {
-		restored.MaxKHz = before.MaxKHz
-	}
-	if restored.MaxKHz == 0 { // another program has set the highest frequency
-		restored.MinKHz = min(restored.MinKHz, now.MaxKHz)
-	} else if restored.MinKHz == 0 {
-		restored.MaxKHz = max(restored.MaxKHz, now.MinKHz)
-	}
-	return restored
-}
-
 // set writes the fields that are wanted and differ. The governor comes first, because it
 // decides which energy preferences are possible, and some drivers change the preference
 // with it.
 func (h *Host) set(now *numa.FrequencyPolicy, want Values) error {
-	folder := numa.FrequencyPolicyFolder(now.ID)
-	change := func(file, text string) error {
-		if err := h.write(folder+"/"+file, text); err != nil {
-			return fmt.Errorf("frequency of cpus %s: write %q: %w", now.CPUs, text, err)
-		}
-		return nil
-	}
-	governor := now.Governor
-	if want.Governor != "" && want.Governor != governor {
-		if err := change("scaling_governor", want.Governor); err != nil {
+	governor := cmp.Or(want.Governor, now.Governor)
+	if governor != now.Governor {
+		if err := h.put(now, "scaling_governor", governor); err != nil {
 			return err
 		}
-		governor = want.Governor
 	}
 	if want.EnergyPreference != "" && (governor != now.Governor || want.EnergyPreference != now.EnergyPreference) {
-		err := change("energy_performance_preference", want.EnergyPreference)
+		err := h.put(now, "energy_performance_preference", want.EnergyPreference)
 		if errors.Is(err, syscall.EBUSY) && want.Governor == "" && governor == deviceclasses.GovernorPerformance {
 			err = nil // another program has set this governor, and with it the preference
 		}
@@ -144,31 +111,33 @@ func (h *Host) set(now *numa.FrequencyPolicy, want Values) error {
 // before. Writing the governor makes it change the policy at once, so the governor that the
 // policy has is written, too.
 func (h *Host) setRange(now *numa.FrequencyPolicy, governor string, minKHz, maxKHz int) error {
+	bounds := []struct {
+		file         string
+		kHz, current int
+	}{{"scaling_min_freq", minKHz, now.MinKHz}, {"scaling_max_freq", maxKHz, now.MaxKHz}}
+	if maxKHz >= now.MinKHz {
+		slices.Reverse(bounds)
+	}
 	wrote := false
-	write := func(file string, kHz, current int) error {
-		if kHz == 0 || kHz == current {
-			return nil
+	for _, bound := range bounds {
+		if bound.kHz == 0 || bound.kHz == bound.current {
+			continue
+		}
+		if err := h.put(now, bound.file, bound.kHz); err != nil {
+			return err
 		}
 		wrote = true
-		if err := h.write(numa.FrequencyPolicyFolder(now.ID)+"/"+file, strconv.Itoa(kHz)); err != nil {
-			return fmt.Errorf("frequency of cpus %s: write %d: %w", now.CPUs, kHz, err)
-		}
+	}
+	if !wrote {
 		return nil
 	}
-	lowest := func() error { return write("scaling_min_freq", minKHz, now.MinKHz) }
-	highest := func() error { return write("scaling_max_freq", maxKHz, now.MaxKHz) }
-	first, second := lowest, highest
-	if maxKHz >= now.MinKHz {
-		first, second = highest, lowest
-	}
-	if err := first(); err != nil {
-		return err
-	}
-	if err := second(); err != nil || !wrote {
-		return err
-	}
-	if err := h.write(numa.FrequencyPolicyFolder(now.ID)+"/scaling_governor", governor); err != nil {
-		return fmt.Errorf("frequency of cpus %s: write %q: %w", now.CPUs, governor, err)
+	return h.put(now, "scaling_governor", governor)
+}
+
+// put writes a text or a number to a file of a policy.
+func (h *Host) put(policy *numa.FrequencyPolicy, file string, value any) error {
+	if err := h.write(numa.FrequencyPolicyFolder(policy.ID)+"/"+file, fmt.Sprint(value)); err != nil {
+		return fmt.Errorf("frequency of cpus %s: write %#v: %w", policy.CPUs, value, err)
 	}
 	return nil
 }

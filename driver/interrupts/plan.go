@@ -25,13 +25,6 @@ type Affinity struct {
 // IsZero reports whether no interrupt was changed.
 func (f First) IsZero() bool { return f.Default.IsEmpty() && len(f.Affinities) == 0 }
 
-// Equal compares every field.
-func (f First) Equal(other First) bool {
-	return f.Default == other.Default && slices.EqualFunc(f.Affinities, other.Affinities, func(a, b Affinity) bool {
-		return a.CPUs == b.CPUs && slices.Equal(a.Interrupts, b.Interrupts)
-	})
-}
-
 // of returns the CPUs of an interrupt; found is false if nothing is known of it.
 func (f First) of(number int) (cpus cpuset.Set, found bool) {
 	for i := range f.Affinities {

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -16,47 +17,33 @@ import (
 
 // Default is what some CPUs have while no claim changes them, and what they had before the
 // NodeConfig said so.
-type Default struct {
-	Asked deviceclasses.PerformanceSettings `json:"asked"`
-	cpufreq.Changes
-	Applied bool `json:"applied,omitempty"` // the changes say what the kernel made of them
-}
+type Default = ledger.Performance
 
-func (f Default) equal(other Default) bool {
-	return f.Asked.Equal(other.Asked) && f.Changes.Equal(other.Changes) && f.Applied == other.Applied
-}
-
-// only returns the part of the default for some CPUs. Of a policy that policies does not
+// only returns the part of the changes for some CPUs. Of a policy that policies does not
 // have, because its CPUs are offline, it has nothing.
-func (f Default) only(cpus cpuset.Set, policies []numa.FrequencyPolicy) cpufreq.Changes {
+func only(changes cpufreq.Changes, cpus cpuset.Set, policies []numa.FrequencyPolicy) cpufreq.Changes {
 	var ids cpuset.Set
 	for i := range policies {
 		if policies[i].CPUs.IsSubsetOf(cpus) {
 			ids.Insert(policies[i].ID)
 		}
 	}
-	return f.Changes.Only(ids, cpus)
+	return changes.Only(ids, cpus)
 }
 
 // defaultOf returns what CPUs should have while no claim changes them, and which CPUs.
 func (t *State) defaultOf() (settings deviceclasses.PerformanceSettings, cpus cpuset.Set) {
-	config := t.config
-	switch {
-	case config == nil || config.Default.IsZero():
-		return deviceclasses.PerformanceSettings{}, cpuset.Set{}
-	case config.DefaultReserved:
-		return config.Default, t.machine.Online
+	if cpus = t.machine.Online; !t.config.DefaultReserved {
+		cpus = cpus.Intersection(t.grantable)
 	}
-	return config.Default, t.machine.Online.Intersection(t.grantable)
+	return t.config.Default, cpus
 }
 
 // tunedCPUs returns the CPUs whose frequency or idle states claims have changed.
 func tunedCPUs(grants []ledger.Grant) (cpus cpuset.Set) {
-	for _, grant := range grants {
-		for _, share := range grant.Shares {
-			if zone := share.Zone(); zone != nil && zone.Performance != nil && !zone.Performance.Changes.IsZero() {
-				cpus = cpus.Union(zone.CPUs)
-			}
+	for _, zone := range Tuned(grants...) {
+		if !zone.Performance.Changes.IsZero() {
+			cpus = cpus.Union(zone.CPUs)
 		}
 	}
 	return cpus
@@ -80,27 +67,40 @@ func (t *State) SettleDefaults(grants []ledger.Grant) error {
 	if now == t.settled {
 		return nil
 	}
-	policies, err := t.policiesOf(t.machine.Online)
+	policies, err := numa.ReadFrequencyPolicies(t.config.Frequencies.Files(), t.machine.Online)
 	if err != nil {
 		return err
 	}
 	free := whole(t.machine.Online.Difference(now.changed), t.machine.Cores, policies)
 	target := whole(free.Intersection(cpus), t.machine.Cores, policies)
-	if err := t.takeDefaults(asked, free, target, policies); err != nil {
-		return err
+	err = t.eachDefault(func(one Default) (Default, cpufreq.Changes, error) {
+		unwanted := free
+		if one.Asked.Equal(asked) {
+			unwanted = free.Difference(target)
+		}
+		taken := only(one.Changes, unwanted, policies)
+		one.Changes = one.Changes.Without(taken)
+		return one, cpufreq.Changes{}, t.config.Frequencies.Restore(taken)
+	})
+	if err == nil {
+		err = t.addDefault(asked, target, policies)
 	}
-	if err := t.addDefault(asked, target, policies); err != nil {
-		return err
+	if err == nil {
+		err = t.eachDefault(func(one Default) (Default, cpufreq.Changes, error) {
+			cpus := target
+			if one.Applied { // CPUs that came online may have lost it
+				cpus = target.Intersection(t.online)
+			}
+			pending := only(one.Changes, cpus, policies)
+			applied, err := t.config.Frequencies.Apply(pending)
+			one.Changes = one.Changes.Without(pending)
+			return one, applied, err
+		})
 	}
-	if err := t.applyDefaults(target, policies); err != nil {
-		return err
+	if err == nil {
+		t.settled = now
 	}
-	t.settled = now
-	return nil
-}
-
-func (t *State) policiesOf(cpus cpuset.Set) ([]numa.FrequencyPolicy, error) {
-	return numa.ReadFrequencyPolicies(t.hosts().Frequencies.Files(), cpus)
+	return err
 }
 
 // whole returns those of the CPUs that share neither a core nor a frequency policy with
@@ -120,26 +120,6 @@ func whole(cpus cpuset.Set, cores []numa.Core, policies []numa.FrequencyPolicy) 
 		}
 	}
 	return cpus
-}
-
-// takeDefaults gives free CPUs back what they had before a default that is not asked for any
-// more, or not on these CPUs.
-func (t *State) takeDefaults(asked deviceclasses.PerformanceSettings, free, target cpuset.Set, policies []numa.FrequencyPolicy) error {
-	var next []Default
-	for _, one := range t.first.Defaults {
-		unwanted := free
-		if one.Asked.Equal(asked) {
-			unwanted = free.Difference(target)
-		}
-		taken := one.only(unwanted, policies)
-		if err := t.hosts().Frequencies.Restore(taken); err != nil {
-			return err
-		}
-		if one.Changes = one.Changes.Without(taken); !one.Changes.IsZero() {
-			next = append(next, one)
-		}
-	}
-	return t.recordDefaults(next)
 }
 
 // addDefault records what CPUs of the target that have no default yet should have.
@@ -162,30 +142,21 @@ func (t *State) addDefault(asked deviceclasses.PerformanceSettings, target cpuse
 	if err != nil {
 		return fmt.Errorf("performance.default.%w", err)
 	}
-	return t.recordDefaults(append(slices.Clip(t.first.Defaults), Default{Asked: asked, Changes: planned.Changes}))
+	added := Default{Asked: asked, Changes: planned.Changes}
+	return t.recordFirst(func(first *First) { first.Defaults = append(slices.Clip(first.Defaults), added) })
 }
 
-// applyDefaults makes the CPUs of the target have what is on record, unless they have it
-// already. CPUs that came online may have lost it.
-func (t *State) applyDefaults(target cpuset.Set, policies []numa.FrequencyPolicy) error {
+// eachDefault puts on record what change leaves of each default, and what it has applied of it.
+func (t *State) eachDefault(change func(Default) (left Default, applied cpufreq.Changes, err error)) error {
 	var next []Default
 	for _, one := range t.first.Defaults {
-		pending := one.only(target, policies)
-		if one.Applied {
-			if _, err := t.hosts().Frequencies.Apply(one.only(target.Intersection(t.online), policies)); err != nil {
-				return err
-			}
-			next = joined(next, one)
-			continue
-		}
-		applied, err := t.hosts().Frequencies.Apply(pending)
+		left, applied, err := change(one)
 		if err != nil {
 			return err
 		}
-		next = joined(next, Default{Asked: one.Asked, Changes: one.Changes.Without(pending)})
-		next = joined(next, Default{Asked: one.Asked, Changes: applied, Applied: true})
+		next = joined(joined(next, left), Default{Asked: one.Asked, Changes: applied, Applied: true})
 	}
-	return t.recordDefaults(next)
+	return t.recordFirst(func(first *First) { first.Defaults = next })
 }
 
 // joined adds a default to one that differs in its CPUs only.
@@ -200,4 +171,27 @@ func joined(list []Default, added Default) []Default {
 		}
 	}
 	return append(list, added)
+}
+
+func (t frequencies) assume([]ledger.Grant) error {
+	asked, cpus := t.defaultOf()
+	if asked.IsZero() {
+		return nil
+	}
+	policies, err := numa.ReadFrequencyPolicies(t.config.Frequencies.Files(), t.machine.Online)
+	if err != nil {
+		return err
+	}
+	changes, err := t.changes(whole(cpus, t.machine.Cores, policies), asked, cpufreq.Began)
+	if err == nil && !changes.IsZero() {
+		t.first.Defaults = []Default{{Asked: asked, Changes: changes}}
+	}
+	return err
+}
+
+func (t frequencies) giveBack() (err error) {
+	for _, one := range t.first.Defaults {
+		err = errors.Join(err, t.config.Frequencies.Restore(one.Changes))
+	}
+	return err
 }

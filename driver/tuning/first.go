@@ -1,20 +1,18 @@
 package tuning
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // FirstName is the file of the first values in the state directory. It is not the checkpoint,
@@ -54,11 +52,6 @@ func formatOfFirst() ledger.Format {
 		Damaged: func(err error) error { return fmt.Errorf("%w: %w", errFirstDamaged, err) },
 		Other:   func(err error) error { return fmt.Errorf("%w: %w", ledger.ErrOtherBuild, err) },
 	}
-}
-
-func (f First) equal(other First) bool {
-	return f.BootID == other.BootID && f.Interrupts.Equal(other.Interrupts) && slices.Equal(f.Uncore, other.Uncore) &&
-		slices.EqualFunc(f.Defaults, other.Defaults, Default.equal)
 }
 
 func (f First) validate() error {
@@ -119,131 +112,29 @@ func loadFirst(state *os.Root, bootID string, record ledger.Record) (first First
 	return First{BootID: bootID}, fmt.Errorf("%s: %w", filepath.Join(state.Name(), FirstName), err)
 }
 
-// recordFirst puts what the node had first on record, unless it is. After an error, what was
-// on record before counts.
-func (t *State) recordFirst(next First) error {
-	if next.equal(t.first) {
+// recordFirst puts a change of what the node had first on record, unless it is. After an error,
+// what was on record before counts.
+func (t *State) recordFirst(change func(first *First)) error {
+	next := t.first
+	change(&next)
+	text := next.Encode()
+	if bytes.Equal(text, t.first.Encode()) {
 		return nil
 	}
-	if err := t.record(next.Encode()); err != nil {
+	if err := t.record(text); err != nil {
 		return fmt.Errorf("record first values: %w", err)
 	}
 	t.first = next
 	return nil
 }
 
-func (t *State) recordInterrupts(next interrupts.First) error {
-	first := t.first
-	first.Interrupts = next
-	return t.recordFirst(first)
-}
-
-func (t *State) recordUncore(next []uncore.Held) error {
-	first := t.first
-	first.Uncore = next
-	return t.recordFirst(first)
-}
-
-func (t *State) recordDefaults(next []Default) error {
-	first := t.first
-	first.Defaults = next
-	return t.recordFirst(first)
-}
-
 // Restore gives the host back what it had first in this boot, in which no claim is prepared
 // any more. A CPU or a die that is offline is an error.
-func (f First) Restore(host Config) error {
-	var errs []error
-	for _, one := range f.Defaults {
-		errs = append(errs, host.Frequencies.Restore(one.Changes))
-	}
-	return errors.Join(append(errs, f.restoreUncore(host.Uncore), f.restoreInterrupts(host.Interrupts))...)
-}
-
-func (f First) restoreUncore(host *uncore.Host) error {
-	if len(f.Uncore) == 0 {
-		return nil
-	}
-	dies, err := host.Read()
-	if err != nil {
-		return err
-	}
-	held, err := host.Probe(f.Uncore, dies)
-	if err != nil {
-		return err
-	}
-	next, writes := uncore.Plan(dies, held, nil)
-	if err := host.Apply(writes); err != nil {
-		return err
-	}
-	for _, left := range uncore.Settled(dies, next, nil) {
-		err = errors.Join(err, fmt.Errorf("uncore of %s: %w", left.ID, errDieOffline))
-	}
-	return err
-}
-
-var errDieOffline = errors.New("its CPUs are offline")
-
-func (f First) restoreInterrupts(host *interrupts.Host) error {
-	if f.Interrupts.IsZero() {
-		return nil
-	}
-	state, all, err := host.Read()
-	if err != nil {
-		return err
-	}
-	_, writes := interrupts.Plan(state, all, f.Interrupts, forgotten(all), nil)
-	_, err = host.Apply(writes)
-	return err
-}
-
-// forgotten are the demands of claims that are not on record any more: any CPUs may have been
-// theirs.
-func forgotten(all cpuset.Set) []interrupts.Demand { return []interrupts.Demand{{CPUs: all}} }
-
-// assumeFirst is for a boot whose first values are lost. For what claims and the NodeConfig
-// have changed it takes what the kernel began with. The governor and the energy preference
-// of a default stay: the kernel does not say with which it began.
-func (t *State) assumeFirst(grants []ledger.Grant) error {
-	return errors.Join(t.assumeInterrupts(grants), t.assumeUncore(grants), t.assumeDefaults())
-}
-
-func (t *State) assumeInterrupts(grants []ledger.Grant) error {
-	demands, err := t.demands(grants)
-	if err != nil || len(demands) == 0 {
-		return err
-	}
-	t.first.Interrupts.Default, err = t.hosts().Interrupts.Began()
-	return err
-}
-
-func (t *State) assumeUncore(grants []ledger.Grant) error {
-	demands := uncoreDemands(grants)
-	if len(demands) == 0 {
-		return nil
-	}
-	dies, err := t.hosts().Uncore.Read()
-	t.first.Uncore = uncore.Began(dies, demands)
-	return err
-}
-
-func (t *State) assumeDefaults() error {
-	asked, cpus := t.defaultOf()
-	if asked.IsZero() {
-		return nil
-	}
-	policies, err := t.policiesOf(t.machine.Online)
-	if err != nil {
-		return err
-	}
-	cpus = whole(cpus, t.machine.Cores, policies)
-	state, err := cpufreq.Read(t.hosts().Frequencies.Files(), cpus, asked)
-	if err != nil {
-		return err
-	}
-	changes, err := cpufreq.Plan(cpufreq.Began(state), t.machine.Cores, cpus, asked)
-	if err == nil && !changes.IsZero() {
-		t.first.Defaults = []Default{{Asked: asked, Changes: changes}}
+func (f First) Restore(host Config) (err error) {
+	t := New(&host, nil, func([]byte) error { return nil })
+	t.first = f
+	for _, e := range t.effects() {
+		err = errors.Join(err, e.giveBack())
 	}
 	return err
 }

@@ -1,9 +1,63 @@
 package tuning
 
 import (
+	"errors"
+	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
+
+// frequencies is the frequencies and idle states of CPUs: each claim decides those of its own,
+// and the NodeConfig those of the others.
+type frequencies struct{ *State }
+
+func (t frequencies) plan(cpus cpuset.Set, planned *ledger.Performance) (err error) {
+	planned.Changes, err = t.changes(cpus, planned.Asked, func(now cpufreq.State) cpufreq.State { return now })
+	return err
+}
+
+// changes decides what gives these CPUs what is asked, if they had first what from makes of what
+// they have now.
+func (t frequencies) changes(cpus cpuset.Set, asked deviceclasses.PerformanceSettings, from func(cpufreq.State) cpufreq.State) (cpufreq.Changes, error) {
+	now, err := cpufreq.Read(t.config.Frequencies.Files(), cpus, asked)
+	if err != nil {
+		return cpufreq.Changes{}, err
+	}
+	return cpufreq.Plan(from(now), t.machine.Cores, cpus, asked)
+}
+
+func (t frequencies) apply(grant ledger.Grant, _ []ledger.Grant) (_ ledger.Grant, err error) {
+	for zone := range Retune(&grant) {
+		if zone.Performance.Changes, err = t.config.Frequencies.Apply(zone.Performance.Changes); err != nil {
+			break
+		}
+	}
+	return grant, err
+}
+
+func (t frequencies) restore(z *ledger.ZoneShare, _, _ []ledger.Grant) error {
+	return t.config.Frequencies.Restore(z.Performance.Changes)
+}
+
+// repair gives CPUs that came online what their claims want, and the CPUs of no claim the default.
+// Another driver may have them now, which is an error.
+func (t frequencies) repair(grants []ledger.Grant, _ bool) ([]ledger.Grant, error) {
+	failed := t.SettleDefaults(grants)
+	for _, zone := range Tuned(grants...) {
+		if !zone.Performance.Applied || !zone.CPUs.Overlaps(t.online) {
+			continue
+		}
+		if _, err := t.config.Frequencies.Apply(zone.Performance.Changes); err != nil {
+			return nil, errors.Join(failed, err)
+		}
+	}
+	t.online = cpuset.Set{}
+	return nil, failed
+}
 
 // FrequencyFigures are frequencies of the CPUs that a claim has of a device, in kHz. 0
 // stands for what the claim does not ask, and for what the kernel does not say now.
@@ -21,19 +75,13 @@ func (c *Config) Figures(grant *ledger.Grant) (figures []FrequencyFigures) {
 		return nil
 	}
 	files := c.Frequencies.Files()
-	byDevice := make(map[string]int)
-	for _, share := range grant.Shares {
-		zone := share.Zone()
-		if zone == nil || zone.Performance == nil || len(zone.Performance.Frequencies) == 0 {
-			continue
-		}
-		i, known := byDevice[share.Device]
-		if !known {
-			i, figures = len(figures), append(figures, FrequencyFigures{Device: share.Device})
-			byDevice[share.Device] = i
-		}
-		figure := &figures[i]
+	for share, zone := range Tuned(*grant) {
 		for _, change := range zone.Performance.Frequencies {
+			i := slices.IndexFunc(figures, func(f FrequencyFigures) bool { return f.Device == share.Device })
+			if i < 0 {
+				i, figures = len(figures), append(figures, FrequencyFigures{Device: share.Device})
+			}
+			figure := &figures[i]
 			figure.AskedMin = lesser(figure.AskedMin, change.Want.MinKHz)
 			figure.AskedMax = max(figure.AskedMax, change.Want.MaxKHz)
 			for policy := range change.Policies.All() {

@@ -7,15 +7,92 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/interrupts"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
+// affinities is which CPUs handle interrupts: all claims together decide it.
+type affinities struct{ *State }
+
+func (t affinities) plan(cpuset.Set, *ledger.Performance) error { return nil } // it depends on all claims
+
+// apply notes which interrupts the kernel does not move.
+func (t affinities) apply(grant ledger.Grant, recorded []ledger.Grant) (ledger.Grant, error) {
+	refused, err := t.move(recorded, recorded)
+	if err != nil || len(refused) == 0 {
+		return grant, err
+	}
+	changed, err := t.staying([]ledger.Grant{grant}, refused)
+	if len(changed) > 0 {
+		grant = changed[0]
+	}
+	return grant, err
+}
+
+func (t affinities) restore(z *ledger.ZoneShare, recorded, others []ledger.Grant) error {
+	if z.Performance.Asked.Interrupts == "" {
+		return nil
+	}
+	_, err := t.move(recorded, others)
+	return err
+}
+
+// repair moves interrupts if there are other ones than at its last call, or if all is true.
+func (t affinities) repair(grants []ledger.Grant, all bool) (changed []ledger.Grant, err error) {
+	if !t.tunes {
+		return nil, nil
+	}
+	if !asksInterrupts(grants) {
+		if err = t.GiveInterruptsBack(grants); all && len(t.due) > 0 { // had no room when the last claim ended
+			var failed error
+			t.due, failed = t.config.Interrupts.Retry(t.due)
+			err = errors.Join(err, failed)
+		}
+		return nil, err
+	}
+	numbers, err := t.config.Interrupts.Numbers()
+	if err != nil || !all && slices.Equal(numbers, t.seen) {
+		return nil, err
+	}
+	refused, err := t.move(grants, grants)
+	if err != nil {
+		return nil, err
+	}
+	t.seen = numbers
+	return t.staying(grants, refused)
+}
+
+func (t affinities) assume(grants []ledger.Grant) (err error) {
+	if asksInterrupts(grants) {
+		t.first.Interrupts.Default, err = t.config.Interrupts.Began()
+	}
+	return err
+}
+
+func (t affinities) giveBack() error { return t.GiveInterruptsBack(nil) }
+
+// GiveInterruptsBack gives interrupts their first CPUs back if no claim on record has a say:
+// those that had are lost with the checkpoint.
+func (t *State) GiveInterruptsBack(grants []ledger.Grant) error {
+	if asksInterrupts(grants) {
+		return nil
+	}
+	_, err := affinities{t}.move(nil, nil)
+	return err
+}
+
+func asksInterrupts(grants []ledger.Grant) bool {
+	for _, zone := range Tuned(grants...) {
+		if zone.Performance.Asked.Interrupts != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // demand returns what a grant asks of interrupts; asks is false if it asks nothing.
 func (t *State) demand(grant ledger.Grant) (demand interrupts.Demand, asks bool, err error) {
-	for _, share := range grant.Shares {
-		zone := share.Zone()
-		if zone == nil || zone.Performance == nil || zone.Performance.Asked.Interrupts == "" {
+	for _, zone := range Tuned(grant) {
+		if zone.Performance.Asked.Interrupts == "" {
 			continue
 		}
 		demand.CPUs, asks = demand.CPUs.Union(zone.CPUs), true
@@ -27,7 +104,7 @@ func (t *State) demand(grant ledger.Grant) (demand interrupts.Demand, asks bool,
 		return demand, asks, nil
 	}
 	for _, function := range grant.Functions() {
-		own, err := t.hosts().Interrupts.OfFunction(function.Address)
+		own, err := t.config.Interrupts.OfFunction(function.Address)
 		if err != nil {
 			return interrupts.Demand{}, false, err
 		}
@@ -36,7 +113,7 @@ func (t *State) demand(grant ledger.Grant) (demand interrupts.Demand, asks bool,
 	return demand, asks, nil
 }
 
-func (t *State) demands(grants []ledger.Grant) (demands []interrupts.Demand, err error) {
+func (t affinities) demands(grants []ledger.Grant) (demands []interrupts.Demand, err error) {
 	for _, grant := range grants {
 		demand, asks, err := t.demand(grant)
 		if err != nil {
@@ -49,10 +126,10 @@ func (t *State) demands(grants []ledger.Grant) (demands []interrupts.Demand, err
 	return demands, nil
 }
 
-// moveInterrupts moves interrupts as these grants want them, and returns those that the
-// kernel does not move. What was there first is on record before the first write. If the last
-// claim ends while no CPU has room for an interrupt, its write is due later.
-func (t *State) moveInterrupts(recorded, grants []ledger.Grant) (refused []interrupts.Refusal, err error) {
+// move moves interrupts as these grants want them, and returns those that the kernel does not
+// move. What was there first is on record before the first write. If the last claim ends while no
+// CPU has room for an interrupt, its write is due later.
+func (t affinities) move(recorded, grants []ledger.Grant) (refused []interrupts.Refusal, err error) {
 	known, err := t.demands(recorded)
 	if err != nil {
 		return nil, err
@@ -61,170 +138,53 @@ func (t *State) moveInterrupts(recorded, grants []ledger.Grant) (refused []inter
 	if err != nil || len(known) == 0 && len(demands) == 0 && t.first.Interrupts.IsZero() {
 		return nil, err
 	}
-	host := t.hosts().Interrupts
+	host := t.config.Interrupts
 	state, all, err := host.Read()
 	if err != nil {
 		return nil, err
 	}
-	if len(known) == 0 {
-		known = forgotten(all) // it was lost with the checkpoint
+	if len(known) == 0 { // it was lost with the checkpoint: any CPUs may have been a claim's
+		known = []interrupts.Demand{{CPUs: all}}
 	}
 	next, writes := interrupts.Plan(state, all, t.first.Interrupts, known, demands)
-	if err := t.recordInterrupts(next); err != nil {
+	if err := t.recordFirst(func(first *First) { first.Interrupts = next }); err != nil {
 		return nil, err
 	}
 	if refused, err = host.Apply(writes); err != nil || len(demands) > 0 {
 		return refused, err
 	}
 	t.due = append(t.due, interrupts.Due(writes, refused)...)
-	return refused, t.recordInterrupts(interrupts.First{})
-}
-
-// quieten moves interrupts as the claims on record want them, and notes in this grant of one
-// of them which the kernel does not move.
-func (t *State) quieten(grant ledger.Grant, recorded []ledger.Grant) (ledger.Grant, error) {
-	refused, err := t.moveInterrupts(recorded, recorded)
-	if err != nil || len(refused) == 0 {
-		return grant, err
-	}
-	state, _, err := t.hosts().Interrupts.Read()
-	if err != nil {
-		return grant, err
-	}
-	grant, _, err = t.withStaying(grant, state, refused)
-	return grant, err
-}
-
-// withStaying returns the grant with the interrupts that its shares handle although the claim
-// does not want that, and whether they are others than before.
-func (t *State) withStaying(grant ledger.Grant, state numa.Interrupts, refused []interrupts.Refusal) (next ledger.Grant, changed bool, err error) {
-	whole, asks, err := t.demand(grant)
-	if err != nil || !asks {
-		return grant, false, err
-	}
-	next = grant
-	next.Shares = slices.Clone(grant.Shares)
-	for i := range next.Shares {
-		zone := next.Shares[i].Zone()
-		if zone == nil || zone.Performance == nil || zone.Performance.Asked.Interrupts == "" {
-			continue
-		}
-		demand := interrupts.Demand{CPUs: zone.CPUs}
-		if zone.Performance.Asked.Interrupts == deviceclasses.InterruptsOwn {
-			demand.Own = whole.Own
-		}
-		staying := interrupts.Staying(state, refused, demand)
-		if slices.Equal(staying, zone.Performance.Staying) {
-			continue
-		}
-		tuned, performance := *zone, *zone.Performance
-		performance.Staying, tuned.Performance = staying, &performance
-		next.Shares[i].Kind, changed = &tuned, true
-	}
-	return next, changed, nil
+	return refused, t.recordFirst(func(first *First) { first.Interrupts = interrupts.First{} })
 }
 
 // staying returns the grants whose CPUs handle other interrupts now, although the claims do not
 // want that, than is on record.
-func (t *State) staying(grants []ledger.Grant, refused []interrupts.Refusal) (changed []ledger.Grant, err error) {
-	state, _, err := t.hosts().Interrupts.Read()
+func (t affinities) staying(grants []ledger.Grant, refused []interrupts.Refusal) (changed []ledger.Grant, err error) {
+	state, _, err := t.config.Interrupts.Read()
 	if err != nil {
 		return nil, err
 	}
 	for _, grant := range grants {
-		next, differs, err := t.withStaying(grant, state, refused)
+		whole, _, err := t.demand(grant)
 		if err != nil {
 			return changed, err
+		}
+		next, differs := grant, false
+		for zone := range Retune(&next) {
+			performance, demand := zone.Performance, interrupts.Demand{CPUs: zone.CPUs}
+			switch performance.Asked.Interrupts {
+			case "":
+				continue
+			case deviceclasses.InterruptsOwn:
+				demand.Own = whole.Own
+			}
+			before := performance.Staying
+			performance.Staying = interrupts.Staying(state, refused, demand)
+			differs = differs || !slices.Equal(before, performance.Staying)
 		}
 		if differs {
 			changed = append(changed, next)
 		}
 	}
 	return changed, nil
-}
-
-// Repair moves interrupts that have come to CPUs of claims, gives CPUs that were offline, and the
-// uncore of their dies, what their claims want, and gives the others the default. Unless all is
-// true, it reads interrupts only if there are other ones than at its last call. It returns the
-// grants of which something else is true now.
-func (t *State) Repair(grants []ledger.Grant, all bool) (changed []ledger.Grant, err error) {
-	err = t.SettleDefaults(grants)
-	if t.config != nil {
-		err = errors.Join(err, t.retune(grants))
-		var failed error
-		changed, failed = t.lookAtInterrupts(grants, all)
-		err = errors.Join(err, failed)
-	}
-	return changed, err
-}
-
-// retune gives CPUs that came online what their claims want. Another driver may have them
-// now, which is an error.
-func (t *State) retune(grants []ledger.Grant) error {
-	online := t.online
-	for _, grant := range grants {
-		for _, share := range grant.Shares {
-			zone := share.Zone()
-			if zone == nil || zone.Performance == nil || !zone.Performance.Applied || !zone.CPUs.Overlaps(online) {
-				continue
-			}
-			if _, err := t.config.Frequencies.Apply(zone.Performance.Changes); err != nil {
-				return err
-			}
-		}
-	}
-	if err := t.retuneUncore(grants); err != nil {
-		return err
-	}
-	t.online = cpuset.Set{}
-	return nil
-}
-
-// lookAtInterrupts moves interrupts if there are other ones than at its last call, or if all
-// is true.
-func (t *State) lookAtInterrupts(grants []ledger.Grant, all bool) (changed []ledger.Grant, err error) {
-	asks := func(grant ledger.Grant) bool {
-		return slices.ContainsFunc(grant.Shares, func(s ledger.Share) bool {
-			return s.Zone() != nil && s.Zone().Performance != nil && s.Zone().Performance.Asked.Interrupts != ""
-		})
-	}
-	if !slices.ContainsFunc(grants, asks) {
-		return nil, errors.Join(t.GiveInterruptsBack(grants), t.retryInterrupts(all))
-	}
-	numbers, err := t.config.Interrupts.Numbers()
-	if err != nil {
-		return nil, err
-	}
-	if !all && slices.Equal(numbers, t.seen) {
-		return nil, nil
-	}
-	refused, err := t.moveInterrupts(grants, grants)
-	if err != nil {
-		return nil, err
-	}
-	t.seen = numbers
-	return t.staying(grants, refused)
-}
-
-// GiveInterruptsBack gives interrupts their first CPUs back if no claim on record has a say:
-// those that had are lost with the checkpoint.
-func (t *State) GiveInterruptsBack(grants []ledger.Grant) error {
-	if t.first.Interrupts.IsZero() {
-		return nil
-	}
-	demands, err := t.demands(grants)
-	if err != nil || len(demands) > 0 {
-		return err
-	}
-	_, err = t.moveInterrupts(grants, grants)
-	return err
-}
-
-// retryInterrupts gives interrupts their first CPUs back that had no room there when the last
-// claim ended.
-func (t *State) retryInterrupts(all bool) (err error) {
-	if all && len(t.due) > 0 {
-		t.due, err = t.config.Interrupts.Retry(t.due)
-	}
-	return err
 }

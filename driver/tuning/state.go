@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
@@ -35,8 +34,8 @@ type Config struct {
 // State is what the node has tuned for claims and by default. Its methods may be repeated after
 // an error or a crash. The caller has one lock for all of them.
 type State struct {
-	config *Config                 // nil if the node changes nothing
-	files  fs.FS                   // has the folder sys: what a node that changes nothing reads
+	config *Config
+	tunes  bool                    // false if the node changes nothing: the hosts of its config only read
 	record func(text []byte) error // writes the file of the first values
 
 	machine   *numa.Machine
@@ -51,15 +50,24 @@ type State struct {
 	online    cpuset.Set         // CPUs that came online since the last look, and may have lost what claims want
 }
 
-// New returns the state of a node that has nothing on record. files has the folder sys.
-// Record writes the file of the first values.
+// New returns the state of a node that has nothing on record. files has the folder sys; a node that changes
+// nothing, whose config is nil, only reads it. Record writes the file of the first values.
 func New(config *Config, files fs.FS, record func(text []byte) error) *State {
-	return &State{config: config, files: files, record: record}
+	t := &State{config: config, tunes: config != nil, record: record}
+	if config == nil {
+		refuse := func(string, string) error { return errNotTuned }
+		t.config = &Config{OnlyDefault: true, Frequencies: cpufreq.New(files, refuse), Interrupts: interrupts.New(files, refuse), Uncore: uncore.New(files, refuse)}
+	}
+	return t
 }
+
+// errNotTuned is why nothing is written on a node whose NodeConfig does not allow it any
+// more.
+var errNotTuned = errors.New("this node changes no frequencies, idle states and interrupts any more: set performance.allow in its NodeConfig")
 
 // Use takes the machine as it is now, and the CPUs of it that a claim may ever get.
 func (t *State) Use(machine *numa.Machine, grantable cpuset.Set) {
-	if t.machine != nil && t.config != nil {
+	if t.machine != nil && t.tunes {
 		online := machine.Online.Difference(t.machine.Online)
 		t.online, t.uncoreDue = t.online.Union(online), t.uncoreDue || !online.IsEmpty()
 	}
@@ -69,9 +77,12 @@ func (t *State) Use(machine *numa.Machine, grantable cpuset.Set) {
 // Load reads what the node had first in this boot. Claims are on record, with these grants.
 func (t *State) Load(state *os.Root, bootID string, onRecord ledger.Record, grants []ledger.Grant) {
 	if t.first, t.unknown = loadFirst(state, bootID, onRecord); t.unknown != nil {
-		t.unknown = message.Joined(errors.Join(t.unknown, t.assumeFirst(grants)))
+		for _, e := range t.effects() {
+			t.unknown = errors.Join(t.unknown, e.assume(grants))
+		}
+		t.unknown = message.Joined(t.unknown)
 	}
-	t.uncoreDue = len(t.first.Uncore) > 0 || len(uncoreDemands(grants)) > 0
+	t.uncoreDue = true
 }
 
 // Unknown says why it is not known what the node had before claims and the default of the
@@ -88,7 +99,7 @@ func (t *State) May(ofClass, asked, recorded deviceclasses.PerformanceSettings) 
 	switch {
 	case asked.IsZero() || asked.Equal(recorded):
 		return nil
-	case t.config == nil || t.config.OnlyDefault:
+	case t.config.OnlyDefault:
 		return fmt.Errorf("%s: claims change no frequencies, idle states and interrupts on this node: performance.allow is not set in its NodeConfig", asked.First())
 	case !asked.Equal(ofClass) && !t.config.ClaimsTune:
 		return fmt.Errorf("%s: only a DeviceClass can change this on this node: performance.allow is %s in its NodeConfig", asked.First(), deviceclasses.AllowClass)
@@ -98,78 +109,59 @@ func (t *State) May(ofClass, asked, recorded deviceclasses.PerformanceSettings) 
 
 // Plan decides what these CPUs should have. It reads what they have now.
 func (t *State) Plan(cpus cpuset.Set, asked deviceclasses.PerformanceSettings) (*ledger.Performance, error) {
-	state, err := cpufreq.Read(t.hosts().Frequencies.Files(), cpus, asked)
-	if err != nil {
-		return nil, err
+	planned := &ledger.Performance{Asked: asked}
+	for _, e := range t.effects() {
+		if err := e.plan(cpus, planned); err != nil {
+			return nil, err
+		}
 	}
-	changes, err := cpufreq.Plan(state, t.machine.Cores, cpus, asked)
-	if err != nil {
-		return nil, err
-	}
-	demands, err := t.planUncore(cpus, asked.MinUncoreFrequency)
-	if err != nil {
-		return nil, err
-	}
-	return &ledger.Performance{Asked: asked, Changes: changes, Uncore: demands}, nil
-}
-
-// errNotTuned is why nothing is written on a node whose NodeConfig does not allow it any
-// more.
-var errNotTuned = errors.New("this node changes no frequencies, idle states and interrupts any more: set performance.allow in its NodeConfig")
-
-// hosts returns the hosts that change CPUs. On a node that changes none, they only read.
-func (t *State) hosts() Config {
-	if t.config != nil {
-		return *t.config
-	}
-	refuse := func(string, string) error { return errNotTuned }
-	return Config{Frequencies: cpufreq.New(t.files, refuse), Interrupts: interrupts.New(t.files, refuse), Uncore: uncore.New(t.files, refuse)}
+	return planned, nil
 }
 
 // Apply makes the CPUs of a grant as the claim wants them, and returns the grant with what the
 // kernel made of that. Recorded are the grants on record, of which it is one.
 func (t *State) Apply(grant ledger.Grant, recorded []ledger.Grant) (ledger.Grant, error) {
 	next := grant
-	next.Shares = slices.Clone(grant.Shares)
-	for i := range next.Shares {
-		zone := next.Shares[i].Zone()
-		if zone == nil || zone.Performance == nil {
-			continue
-		}
-		applied, err := t.hosts().Frequencies.Apply(zone.Performance.Changes)
-		if err != nil {
+	for zone := range Retune(&next) {
+		zone.Performance.Applied, zone.Performance.Staying = true, nil
+	}
+	for _, e := range t.effects() {
+		var err error
+		if next, err = e.apply(next, recorded); err != nil {
 			return grant, err
 		}
-		tuned := *zone
-		tuned.Performance = &ledger.Performance{Asked: zone.Performance.Asked, Changes: applied, Uncore: zone.Performance.Uncore, Applied: true}
-		next.Shares[i].Kind = &tuned
 	}
-	next, err := t.quieten(next, recorded)
-	if err != nil {
-		return grant, err
-	}
-	return next, t.settleUncore(recorded, &next)
+	return next, nil
 }
 
 // Restores reports whether the CPUs of a share get back what they had: none of the other grants
 // has the same CPUs and wants the same.
 func Restores(z *ledger.ZoneShare, others []ledger.Grant) bool {
-	kept := func(other ledger.Share) bool {
-		zone := other.Zone()
-		return zone != nil && zone.CPUs == z.CPUs && zone.Performance != nil && zone.Performance.Asked.Equal(z.Performance.Asked)
+	for _, zone := range Tuned(others...) {
+		if z.Performance != nil && zone.CPUs == z.CPUs && zone.Performance.Asked.Equal(z.Performance.Asked) {
+			return false
+		}
 	}
-	return z.Performance != nil && !slices.ContainsFunc(others, func(g ledger.Grant) bool { return slices.ContainsFunc(g.Shares, kept) })
+	return z.Performance != nil
 }
 
 // Restore gives the CPUs of a share back what they had. Recorded are the grants on record, of
 // which the others stay.
 func (t *State) Restore(z *ledger.ZoneShare, recorded, others []ledger.Grant) error {
-	err := t.hosts().Frequencies.Restore(z.Performance.Changes)
-	if err == nil && z.Performance.Asked.Interrupts != "" {
-		_, err = t.moveInterrupts(recorded, others)
+	for _, e := range t.effects() {
+		if err := e.restore(z, recorded, others); err != nil {
+			return err
+		}
 	}
-	if err == nil && len(z.Performance.Uncore) > 0 {
-		err = t.settleUncore(others, nil)
+	return nil
+}
+
+// Repair makes the host as these grants want it, where it has changed since. It returns those of
+// which something else is true now. Unless all is true, it reads little.
+func (t *State) Repair(grants []ledger.Grant, all bool) (changed []ledger.Grant, err error) {
+	for _, e := range t.effects() {
+		now, failed := e.repair(grants, all)
+		changed, err = append(changed, now...), errors.Join(err, failed)
 	}
-	return err
+	return changed, err
 }

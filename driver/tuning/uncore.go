@@ -1,97 +1,118 @@
 package tuning
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/uncore"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// planUncore decides how fast the dies of these CPUs have to be.
-func (t *State) planUncore(cpus cpuset.Set, frequency string) ([]uncore.Demand, error) {
-	if frequency == "" {
-		return nil, nil
-	}
-	dies, err := t.hosts().Uncore.Read()
-	if err != nil {
-		return nil, err
-	}
-	demands, err := uncore.Resolve(dies, t.machine.Cores, cpus, frequency)
-	return demands, ofUncore(err)
-}
+// dies is the uncore of dies: each has the highest demand of all claims.
+type dies struct{ *State }
 
-// ofUncore names the field in an error.
-func ofUncore(err error) error {
-	if err == nil {
+// plan decides how fast the dies of these CPUs have to be.
+func (t dies) plan(cpus cpuset.Set, planned *ledger.Performance) error {
+	frequency := planned.Asked.MinUncoreFrequency
+	if frequency == "" {
 		return nil
 	}
-	return fmt.Errorf("minUncoreFrequency: %w", err)
+	found, err := t.config.Uncore.Read()
+	if err != nil {
+		return err
+	}
+	if planned.Uncore, err = uncore.Resolve(found, t.machine.Cores, cpus, frequency); err != nil {
+		err = fmt.Errorf("minUncoreFrequency: %w", err)
+	}
+	return err
 }
+
+func (t dies) apply(grant ledger.Grant, recorded []ledger.Grant) (ledger.Grant, error) {
+	found, err := t.settle(recorded)
+	if err != nil {
+		return grant, err
+	}
+	for zone := range Retune(&grant) {
+		if zone.Performance.Uncore, err = uncore.Got(found, zone.Performance.Uncore); err != nil {
+			return grant, fmt.Errorf("minUncoreFrequency: %w", err)
+		}
+	}
+	return grant, nil
+}
+
+func (t dies) restore(z *ledger.ZoneShare, _, others []ledger.Grant) error {
+	if len(z.Performance.Uncore) == 0 {
+		return nil
+	}
+	_, err := t.settle(others)
+	return err
+}
+
+// repair gives dies whose CPUs came online, also while the daemon was away, what claims want of
+// them, or what they had before the claims that have ended meanwhile.
+func (t dies) repair(grants []ledger.Grant, _ bool) ([]ledger.Grant, error) {
+	if !t.tunes || !t.uncoreDue {
+		return nil, nil
+	}
+	_, err := t.settle(grants)
+	t.uncoreDue = err != nil
+	return nil, err
+}
+
+func (t dies) assume(grants []ledger.Grant) error {
+	found, err := t.config.Uncore.Read()
+	t.first.Uncore = uncore.Began(found, uncoreDemands(grants))
+	return err
+}
+
+func (t dies) giveBack() error {
+	if _, err := t.settle(nil); err != nil {
+		return err
+	}
+	var errs []error
+	for _, left := range t.first.Uncore {
+		errs = append(errs, fmt.Errorf("uncore of %s: %w", left.ID, errDieOffline))
+	}
+	return errors.Join(errs...)
+}
+
+var errDieOffline = errors.New("its CPUs are offline")
 
 // uncoreDemands returns what grants ask of dies.
 func uncoreDemands(grants []ledger.Grant) (demands []uncore.Demand) {
-	for _, grant := range grants {
-		for _, share := range grant.Shares {
-			if zone := share.Zone(); zone != nil && zone.Performance != nil {
-				demands = append(demands, zone.Performance.Uncore...)
-			}
-		}
+	for _, zone := range Tuned(grants...) {
+		demands = append(demands, zone.Performance.Uncore...)
 	}
 	return demands
 }
 
-// settleUncore gives dies the lowest frequency that these grants ask for, and those without
-// a demand what they had first. That is on record before the first write. In the shares of the
-// grant tuned, if it is not nil, it notes what the kernel made of it: they must not be on
-// record. It reads nothing if no claim asks, and none did.
-func (t *State) settleUncore(grants []ledger.Grant, tuned *ledger.Grant) error {
+// settle gives dies the lowest frequency that these grants ask for, and those without a demand
+// what they had first. That is on record before the first write. It returns the dies as they are
+// then. It reads nothing if no claim asks, and none did.
+func (t dies) settle(grants []ledger.Grant) (found []numa.UncoreDie, err error) {
 	demands := uncoreDemands(grants)
 	if len(demands) == 0 && len(t.first.Uncore) == 0 {
-		return nil
+		return nil, nil
 	}
-	host := t.hosts().Uncore
-	dies, err := host.Read()
+	host := t.config.Uncore
+	if found, err = host.Read(); err != nil {
+		return nil, err
+	}
+	held, err := host.Probe(t.first.Uncore, found)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	held, err := host.Probe(t.first.Uncore, dies)
-	if err != nil {
-		return err
-	}
-	next, writes := uncore.Plan(dies, held, demands)
-	if err := t.recordUncore(next); err != nil {
-		return err
+	next, writes := uncore.Plan(found, held, demands)
+	if err := t.recordFirst(func(first *First) { first.Uncore = next }); err != nil {
+		return nil, err
 	}
 	if err := host.Apply(writes); err != nil {
-		return err
+		return nil, err
 	}
-	if dies, err = host.Read(); err != nil {
-		return err
+	if found, err = host.Read(); err != nil {
+		return nil, err
 	}
-	if err := t.recordUncore(uncore.Settled(dies, next, demands)); err != nil || tuned == nil {
-		return err
-	}
-	for i := range tuned.Shares {
-		zone := tuned.Shares[i].Zone()
-		if zone == nil || zone.Performance == nil {
-			continue
-		}
-		if zone.Performance.Uncore, err = uncore.Got(dies, zone.Performance.Uncore); err != nil {
-			return ofUncore(err)
-		}
-	}
-	return nil
-}
-
-// retuneUncore gives dies whose CPUs came online, also while the daemon was away, what claims
-// want of them, or what they had before the claims that have ended meanwhile.
-func (t *State) retuneUncore(grants []ledger.Grant) error {
-	if t.uncoreDue {
-		if err := t.settleUncore(grants, nil); err != nil {
-			return err
-		}
-	}
-	t.uncoreDue = false
-	return nil
+	return found, t.recordFirst(func(first *First) { first.Uncore = uncore.Settled(found, next, demands) })
 }

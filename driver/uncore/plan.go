@@ -99,24 +99,21 @@ func Plan(dies []numa.UncoreDie, held []Held, demands []Demand) (next []Held, wr
 	}
 	for _, die := range dies {
 		id := idOf(die)
-		i := slices.IndexFunc(held, func(one Held) bool { return one.ID == id })
+		var before Held
+		if i := slices.IndexFunc(held, func(one Held) bool { return one.ID == id }); i >= 0 {
+			before = held[i]
+		}
 		want := highest(demands, id)
-		if i < 0 && want == 0 {
+		if before == (Held{}) && want == 0 {
 			continue
 		}
-		planned := Held{ID: id, FirstKHz: die.MinKHz, WasKHz: die.MinKHz}
-		if i >= 0 && held[i].made(die.MinKHz) {
-			planned.FirstKHz = held[i].FirstKHz
-		}
-		planned.WantKHz = planned.FirstKHz
-		if want > 0 {
-			planned.WantKHz = max(planned.FirstKHz, min(want, die.MaxKHz))
-		}
+		planned := Held{ID: id, FirstKHz: cmp.Or(before.value().Back(die.MinKHz), die.MinKHz), WasKHz: die.MinKHz}
+		planned.WantKHz = max(planned.FirstKHz, min(want, die.MaxKHz))
 		switch {
 		case planned.WantKHz == die.MinKHz:
 			planned.WasKHz, planned.GotKHz = 0, die.MinKHz
-		case i >= 0 && planned.WantKHz == held[i].WantKHz && die.MinKHz == held[i].GotKHz:
-			planned = held[i] // the kernel makes this of it
+		case planned.WantKHz == before.WantKHz && die.MinKHz == before.GotKHz:
+			planned = before // the kernel makes this of it
 		default:
 			writes = append(writes, Write{id, planned.WantKHz})
 		}
@@ -135,11 +132,6 @@ func Began(dies []numa.UncoreDie, demands []Demand) (held []Held) {
 		}
 	}
 	return held
-}
-
-// made reports whether a die that has this lowest frequency has it because of claims.
-func (h Held) made(kHz int) bool {
-	return kHz == h.WantKHz || kHz == h.GotKHz || kHz == h.WasKHz
 }
 
 // highest returns the highest demand of a die; 0 if there is none.

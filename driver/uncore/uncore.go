@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver/effect"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -40,6 +41,10 @@ type Held struct {
 	WasKHz   int `json:"wasKHz,omitempty"` // before the last write; 0 when GotKHz is known
 	WantKHz  int `json:"wantKHz"`          // that was written last, > 0
 	GotKHz   int `json:"gotKHz,omitempty"` // what the kernel made of it; 0 until it is known
+}
+
+func (h Held) value() effect.Value[int] {
+	return effect.Value[int]{First: h.FirstKHz, Was: h.WasKHz, Asked: h.WantKHz, Got: h.GotKHz}
 }
 
 // Validate refuses what Plan does not return.
@@ -83,27 +88,23 @@ func (h *Host) Apply(writes []Write) error {
 }
 
 // Probe completes what is known of dies after a crash: what the kernel made of the last write
-// to them. It writes only to a die that has neither of the values that are known: it may have
-// what the kernel made of the write, or another program's. Then it writes the same again, and
-// puts the other program's value back if the kernel makes something else of it.
-func (h *Host) Probe(held []Held, dies []numa.UncoreDie) ([]Held, error) {
-	probed := slices.Clone(held)
+// to them. What is known of the others stays.
+func (h *Host) Probe(held []Held, dies []numa.UncoreDie) (probed []Held, err error) {
+	probed = slices.Clone(held)
 	for i := range probed {
 		one := &probed[i]
 		shown := minimumOf(dies, one.ID)
-		if shown == 0 || one.GotKHz != 0 || slices.Contains([]int{one.FirstKHz, one.WasKHz, one.WantKHz}, shown) {
+		if shown == 0 || one.GotKHz != 0 {
 			continue
 		}
-		if err := h.Apply([]Write{{one.ID, one.WantKHz}}); err != nil {
-			return nil, err
+		apply := func(kHz int) (int, error) {
+			if err := h.Apply([]Write{{one.ID, kHz}}); err != nil {
+				return 0, err
+			}
+			now, err := h.Read()
+			return minimumOf(now, one.ID), err
 		}
-		now, err := h.Read()
-		if err != nil {
-			return nil, err
-		}
-		if minimumOf(now, one.ID) == shown {
-			one.GotKHz = shown
-		} else if err := h.Apply([]Write{{one.ID, shown}}); err != nil {
+		if one.GotKHz, err = one.value().Probe(shown, apply); err != nil {
 			return nil, err
 		}
 	}
