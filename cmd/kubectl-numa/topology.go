@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pciname"
@@ -48,7 +47,7 @@ func (t *topology) run(rootGiven bool) error {
 	if err := checkWidth(t.width); err != nil {
 		return err
 	}
-	machine, names, err := t.read(rootGiven)
+	machine, err := t.read(rootGiven)
 	if err != nil {
 		return err
 	}
@@ -56,41 +55,31 @@ func (t *topology) run(rootGiven bool) error {
 	drawing := document{
 		what: "topology", kind: kindTopology, value: content,
 		json: func(w io.Writer) error { return draw.JSON(w, content) }, // with short lists in one line
-		svg:  func(w io.Writer) error { return draw.SVG(w, machine, names.Lookup) },
+		svg:  func(w io.Writer) error { return draw.SVG(w, machine, pciname.Lookup) },
 	}
 	if t.output.format != formatTable {
 		return t.output.print(t.stdout, drawing)
 	}
 	options := t.textOptions(t.width)
-	options.Names = names.Lookup
+	options.Names = pciname.Lookup
 	if err := draw.Text(raw(t.stdout), machine, options); err != nil {
 		return drawing.unwritten(err)
 	}
 	return nil
 }
 
-// read reads the machine and the names of its PCI functions. Without names, the drawing
-// has their ids. A bundle has no names.
-func (t *topology) read(rootGiven bool) (machine numa.Machine, names pciname.Names, err error) {
+func (t *topology) read(rootGiven bool) (numa.Machine, error) {
 	switch {
 	case t.bundle != "" && rootGiven:
-		return machine, names, errors.New("--root and --from: set only one of them")
+		return numa.Machine{}, errors.New("--root and --from: set only one of them")
 	case t.bundle != "" && t.node == "":
-		return machine, names, errors.New("--from: a bundle has a machine for each node: set --node")
+		return numa.Machine{}, errors.New("--from: a bundle has a machine for each node: set --node")
 	case t.bundle == "" && t.node != "":
-		return machine, names, errors.New("--node names a node of a bundle: set --from")
+		return numa.Machine{}, errors.New("--node names a node of a bundle: set --from")
 	case t.bundle != "":
-		machine, err = gatheredMachine(t.bundle, t.node)
-		return machine, names, err
+		return gatheredMachine(t.bundle, t.node)
 	}
-	if machine, err = readMachine(t.root); err != nil {
-		return machine, names, err
-	}
-	names, unnamed := pciname.Read(t.root)
-	if unnamed != nil {
-		t.note("PCI functions are drawn without names: %s", message.OneLine(unnamed.Error()))
-	}
-	return machine, names, nil
+	return readMachine(t.root)
 }
 
 // addWidth adds the flag for the width of a drawing.
