@@ -1,17 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
@@ -21,8 +18,8 @@ import (
 // topology is the command topology with its flags.
 type topology struct {
 	cli
-	root   string
-	bundle string // path of a bundle that gather wrote, instead of root
+	from   origin
+	bundle string // path of a bundle that gather wrote, instead of from
 	node   string // of the bundle
 	output *printer
 	width  int
@@ -30,8 +27,8 @@ type topology struct {
 
 func topologyCommand(c cli, command *cobra.Command) runner {
 	t := topology{cli: c, output: newPrinter(formatTable, formatJSON, formatYAML, formatPath, formatSVG)}
-	addRoot(command, &t.root)
-	command.Flags().StringVar(&t.bundle, "from", "", "`bundle` that gather wrote, to read instead of --root")
+	t.from.addTo(command)
+	command.Flags().StringVar(&t.bundle, "from", "", "`bundle` that gather wrote, to read instead of --root or --preset")
 	command.Flags().StringVar(&t.node, "node", "", "`name` of a node of the bundle")
 	_ = command.MarkFlagFilename("from", "tar.gz") // for completion in shells; the flag exists
 	complete(command, "node", func(*cobra.Command) []string {
@@ -40,14 +37,14 @@ func topologyCommand(c cli, command *cobra.Command) runner {
 	})
 	t.output.addTo(command)
 	addWidth(command, &t.width)
-	return func(context.Context, []string) error { return t.run(command.Flags().Changed("root")) }
+	return func(context.Context, []string) error { return t.run() }
 }
 
-func (t *topology) run(rootGiven bool) error {
+func (t *topology) run() error {
 	if err := checkWidth(t.width); err != nil {
 		return err
 	}
-	machine, err := t.read(rootGiven)
+	machine, err := t.read()
 	if err != nil {
 		return err
 	}
@@ -68,18 +65,22 @@ func (t *topology) run(rootGiven bool) error {
 	return nil
 }
 
-func (t *topology) read(rootGiven bool) (numa.Machine, error) {
-	switch {
-	case t.bundle != "" && rootGiven:
-		return numa.Machine{}, errors.New("--root and --from: set only one of them")
-	case t.bundle != "" && t.node == "":
-		return numa.Machine{}, errors.New("--from: a bundle has a machine for each node: set --node")
-	case t.bundle == "" && t.node != "":
-		return numa.Machine{}, errors.New("--node names a node of a bundle: set --from")
-	case t.bundle != "":
-		return gatheredMachine(t.bundle, t.node)
+func (t *topology) read() (numa.Machine, error) {
+	if t.bundle == "" {
+		if t.node != "" {
+			return numa.Machine{}, errors.New("--node names a node of a bundle: set --from")
+		}
+		return t.from.read()
 	}
-	return readMachine(t.root)
+	for _, name := range []string{"root", "preset"} {
+		if t.from.flags.Changed(name) {
+			return numa.Machine{}, fmt.Errorf("--%s and --from: set only one of them", name)
+		}
+	}
+	if t.node == "" {
+		return numa.Machine{}, errors.New("--from: a bundle has a machine for each node: set --node")
+	}
+	return gatheredMachine(t.bundle, t.node)
 }
 
 // addWidth adds the flag for the width of a drawing.
@@ -93,25 +94,4 @@ func checkWidth(width int) error {
 		return fmt.Errorf("--width %d: want %d or more", width, draw.MinWidth)
 	}
 	return nil
-}
-
-// textOptions returns the options for stdout. width is the user's choice, or 0 for the
-// width of the terminal.
-func (c cli) textOptions(width int) draw.TextOptions {
-	terminal, isTerminal := terminalWidth(c.stdout)
-	return draw.TextOptions{Width: cmp.Or(width, terminal), Colour: isTerminal && c.env("NO_COLOR") == "" && c.env("TERM") != "dumb"}
-}
-
-// terminalWidth returns 0 if the writer is not a terminal, or if the terminal does not
-// know its width.
-func terminalWidth(w io.Writer) (width int, isTerminal bool) {
-	file, ok := raw(w).(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0, true
-	}
-	return width, true
 }

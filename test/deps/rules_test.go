@@ -436,6 +436,7 @@ var modules = []module{
 		why:     "where in an expression a name stands that no device has, what a selector compares, and which of its conditions a device does not meet; the CEL of classes does not look",
 	},
 	{"github.com/u-root/u-root", []string{"test"}, "the names of PCI vendors and products, of which -update makes the table of numa/pciname"},
+	{"golang.org/x/tools/go/packages", []string{"test"}, "checks the types of kubectl-numa for other systems from the source, without compiling it"},
 	{"github.com/google/go-cmp", []string{"test"}, "readable differences in tests"},
 	{"github.com/onsi/ginkgo/v2", []string{"test"}, "the e2e suite"},
 	{"github.com/rogpeppe/go-internal", []string{"test"}, "scripts that run kubectl numa as a shell does"},
