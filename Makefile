@@ -183,6 +183,7 @@ lint: cc
 	done
 	CGO_ENABLED=1 $$($(TOOL) -n golangci-lint) run --config $(CURDIR)/.golangci.yaml ./cmd/numa-nvml
 	@unreached=$$($(TOOL) deadcode ./cmd/...); [[ -z "$$unreached" ]] || { printf '%s\n' "$$unreached" >&2; exit 1; }
+	$(STATIC) go run ./test/typecheck ./cmd/kubectl-numa darwin windows
 
 .PHONY: fmt
 fmt:

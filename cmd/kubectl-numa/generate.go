@@ -39,8 +39,7 @@ var layoutFlags = [...]string{"make", "numbering", "sockets", "nodes-per-socket"
 
 func (g *generated) addTo(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringVar(&g.preset, "preset", "", "`name` of a known machine: "+strings.Join(presetNames(), ", "))
-	complete(command, "preset", func(*cobra.Command) []string { return presetNames() })
+	addPreset(command, &g.preset)
 	g.make.addTo(command, "make", "", "maker of the processors")
 	g.numbering.addTo(command, "numbering", "", "order of CPU ids: siblings last (blocks), the same with alternating sockets (interleaved), or siblings side by side (adjacent)")
 	flags.IntVar(&g.counts.Sockets, "sockets", g.counts.Sockets, "`number` of sockets")
@@ -51,6 +50,22 @@ func (g *generated) addTo(command *cobra.Command) {
 	flags.StringVar(&g.memory, "memory", g.memory, "`amount` of memory per NUMA node")
 	flags.StringToIntVar(&g.hugepages, "hugepages", nil, "`pages` per NUMA node by page size, such as 2Mi=512,1Gi=4")
 	withoutDefault(command, "hugepages")
+}
+
+// addPreset adds the flag for a known machine.
+func addPreset(command *cobra.Command, preset *string) {
+	command.Flags().StringVar(preset, "preset", "", "`name` of a known machine: "+strings.Join(presetNames(), ", "))
+	complete(command, "preset", func(*cobra.Command) []string { return presetNames() })
+}
+
+// presetNamed returns the machine that is the value of --preset.
+func presetNamed(name string) (fake.Machine, error) {
+	for _, preset := range fake.Presets() {
+		if preset.Name == name {
+			return preset.Machine, nil
+		}
+	}
+	return fake.Machine{}, fmt.Errorf("--preset %q: there is no such machine, allowed are %s", name, strings.Join(presetNames(), ", "))
 }
 
 func presetNames() (names []string) {
@@ -73,12 +88,7 @@ func (g *generated) machine(command *cobra.Command) (fake.Machine, error) {
 				return fake.Machine{}, fmt.Errorf("--preset %s declares the whole machine: remove --%s", g.preset, name)
 			}
 		}
-		for _, preset := range fake.Presets() {
-			if preset.Name == g.preset {
-				return preset.Machine, nil
-			}
-		}
-		return fake.Machine{}, fmt.Errorf("--preset %q: there is no such machine, allowed are %s", g.preset, strings.Join(presetNames(), ", "))
+		return presetNamed(g.preset)
 	}
 	machine := g.counts
 	machine.Make = fake.Make(slices.Index(g.make.allowed, g.make.value))
@@ -142,9 +152,11 @@ func exists(path string) bool {
 }
 
 func generateSlicesCommand(c cli, command *cobra.Command) runner {
+	var root string
+	addRoot(command, &root)
 	g := newGenerated()
 	g.addTo(command)
-	return slicesOf(c, command, func(root string) (numa.Machine, error) {
+	return slicesOf(c, command, func() (numa.Machine, error) {
 		switch {
 		case !g.asked(command):
 			return readMachine(root)

@@ -18,7 +18,7 @@ import (
 // picking is the command pick with its flags.
 type picking struct {
 	cli
-	root   string
+	from   origin
 	config nodeConfig
 	cpus   int
 	zones  string
@@ -29,7 +29,7 @@ type picking struct {
 
 func pickCommand(c cli, command *cobra.Command) runner {
 	p := picking{cli: c, output: newPrinter(formatTable, formatJSON, formatYAML, formatPath)}
-	addRoot(command, &p.root)
+	p.from.addTo(command)
 	p.config.addTo(command)
 	flags := command.Flags()
 	flags.IntVar(&p.cpus, "cpus", 0, "`number` of CPUs that the claim requests; required")
@@ -62,7 +62,7 @@ func policyHelp() string {
 // zoneNames returns the zones for completion in shells. If the machine cannot be read,
 // there are none.
 func (p *picking) zoneNames() (names []string) {
-	machine, err := readMachine(p.root)
+	machine, err := p.from.read()
 	if err != nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (p *picking) run() error {
 	if p.cpus < 1 {
 		return fmt.Errorf("--cpus %d: want 1 or more", p.cpus)
 	}
-	machine, err := readMachine(p.root)
+	machine, err := p.from.read()
 	if err != nil {
 		return err
 	}

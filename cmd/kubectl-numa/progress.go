@@ -3,10 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // progressEvery is the time between two updates. Work that takes less time shows no
@@ -26,7 +23,7 @@ type progress struct {
 // such as "pods placed". The caller must call done before it writes anything else.
 func (c cli) progress(what string) *progress {
 	p := &progress{what: what, next: time.Now().Add(progressEvery)}
-	if file, ok := raw(c.stderr).(*os.File); ok && term.IsTerminal(int(file.Fd())) && c.env("TERM") != "dumb" {
+	if file, isTerminal := terminal(c.stderr); isTerminal && c.env("TERM") != "dumb" {
 		p.out = file
 	}
 	return p

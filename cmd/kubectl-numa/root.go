@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
@@ -18,6 +19,34 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
 )
+
+// origin says which machine a command reads: one with files, or a known one.
+type origin struct {
+	flags  *pflag.FlagSet
+	root   string
+	preset string
+}
+
+// addTo adds the flags to a command.
+func (o *origin) addTo(command *cobra.Command) {
+	o.flags = command.Flags()
+	addRoot(command, &o.root)
+	addPreset(command, &o.preset)
+}
+
+func (o *origin) read() (numa.Machine, error) {
+	if !o.flags.Changed("preset") {
+		return readMachine(o.root)
+	}
+	if o.flags.Changed("root") {
+		return numa.Machine{}, errors.New("--root and --preset: set only one of them")
+	}
+	machine, err := presetNamed(o.preset)
+	if err != nil {
+		return numa.Machine{}, err
+	}
+	return numa.Read(machine.FS())
+}
 
 // addRoot adds the flag for the folder of the machine.
 func addRoot(command *cobra.Command, root *string) {
@@ -35,7 +64,10 @@ func readMachine(folder string) (numa.Machine, error) {
 	if _, err := root.Stat("sys"); errors.Is(err, fs.ErrNotExist) {
 		return numa.Machine{}, &hintedError{
 			fmt.Errorf("--root %q: there is no folder sys", folder),
-			[]string{"name the folder with the machine's sys and proc"},
+			[]string{
+				"name the folder with the machine's sys and proc, which only Linux has",
+				"set --preset for a known machine, such as rig",
+			},
 		}
 	}
 	machine, err := numa.Read(root.FS())

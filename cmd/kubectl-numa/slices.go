@@ -19,29 +19,31 @@ import (
 // published is the command slices with its flags.
 type published struct {
 	cli
-	root        string
 	nodeName    string
 	config      nodeConfig
 	exclusivity *choice
 	output      *printer
 }
 
-func slicesCommand(c cli, command *cobra.Command) runner { return slicesOf(c, command, readMachine) }
+func slicesCommand(c cli, command *cobra.Command) runner {
+	var from origin
+	from.addTo(command)
+	return slicesOf(c, command, from.read)
+}
 
 // slicesOf is for a command that prints the slices of the machine that read returns.
-func slicesOf(c cli, command *cobra.Command, read func(root string) (numa.Machine, error)) runner {
+func slicesOf(c cli, command *cobra.Command, read func() (numa.Machine, error)) runner {
 	p := published{
 		cli:         c,
 		exclusivity: newChoice(string(driver.ExclusivityKernel), string(driver.ExclusivityNone)),
 		output:      newPrinter(formatYAML, formatJSON, formatPath),
 	}
-	addRoot(command, &p.root)
 	p.config.addTo(command)
 	command.Flags().StringVar(&p.nodeName, "node-name", "", "`name` of the machine's Node; required")
 	p.exclusivity.addTo(command, "exclusivity", "", "whether the kernel keeps other tasks off the CPUs of a claim")
 	p.output.addTo(command)
 	return func(context.Context, []string) error {
-		return p.run(func() (numa.Machine, error) { return read(p.root) }, command.Flags().Changed("exclusivity"))
+		return p.run(read, command.Flags().Changed("exclusivity"))
 	}
 }
 

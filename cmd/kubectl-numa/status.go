@@ -213,7 +213,7 @@ func amountText(amount *resource.Quantity) string {
 // separator returns what to write before the next status. On a terminal, it clears the
 // screen.
 func (s *status) separator() []byte {
-	if _, isTerminal := terminalWidth(s.stdout); s.watch && isTerminal && s.output.format == formatTable {
+	if _, isTerminal := terminal(s.stdout); s.watch && isTerminal && s.output.format == formatTable {
 		return []byte("\x1b[H\x1b[2J\x1b[3J") // move to the top, clear the screen, clear the scrollback
 	}
 	switch {

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pciname"
@@ -22,8 +18,8 @@ import (
 // topology is the command topology with its flags.
 type topology struct {
 	cli
-	root   string
-	bundle string // path of a bundle that gather wrote, instead of root
+	from   origin
+	bundle string // path of a bundle that gather wrote, instead of from
 	node   string // of the bundle
 	output *printer
 	width  int
@@ -31,8 +27,8 @@ type topology struct {
 
 func topologyCommand(c cli, command *cobra.Command) runner {
 	t := topology{cli: c, output: newPrinter(formatTable, formatJSON, formatYAML, formatPath, formatSVG)}
-	addRoot(command, &t.root)
-	command.Flags().StringVar(&t.bundle, "from", "", "`bundle` that gather wrote, to read instead of --root")
+	t.from.addTo(command)
+	command.Flags().StringVar(&t.bundle, "from", "", "`bundle` that gather wrote, to read instead of --root or --preset")
 	command.Flags().StringVar(&t.node, "node", "", "`name` of a node of the bundle")
 	_ = command.MarkFlagFilename("from", "tar.gz") // for completion in shells; the flag exists
 	complete(command, "node", func(*cobra.Command) []string {
@@ -41,14 +37,14 @@ func topologyCommand(c cli, command *cobra.Command) runner {
 	})
 	t.output.addTo(command)
 	addWidth(command, &t.width)
-	return func(context.Context, []string) error { return t.run(command.Flags().Changed("root")) }
+	return func(context.Context, []string) error { return t.run() }
 }
 
-func (t *topology) run(rootGiven bool) error {
+func (t *topology) run() error {
 	if err := checkWidth(t.width); err != nil {
 		return err
 	}
-	machine, names, err := t.read(rootGiven)
+	machine, err := t.read()
 	if err != nil {
 		return err
 	}
@@ -56,41 +52,35 @@ func (t *topology) run(rootGiven bool) error {
 	drawing := document{
 		what: "topology", kind: kindTopology, value: content,
 		json: func(w io.Writer) error { return draw.JSON(w, content) }, // with short lists in one line
-		svg:  func(w io.Writer) error { return draw.SVG(w, machine, names.Lookup) },
+		svg:  func(w io.Writer) error { return draw.SVG(w, machine, pciname.Lookup) },
 	}
 	if t.output.format != formatTable {
 		return t.output.print(t.stdout, drawing)
 	}
 	options := t.textOptions(t.width)
-	options.Names = names.Lookup
+	options.Names = pciname.Lookup
 	if err := draw.Text(raw(t.stdout), machine, options); err != nil {
 		return drawing.unwritten(err)
 	}
 	return nil
 }
 
-// read reads the machine and the names of its PCI functions. Without names, the drawing
-// has their ids. A bundle has no names.
-func (t *topology) read(rootGiven bool) (machine numa.Machine, names pciname.Names, err error) {
-	switch {
-	case t.bundle != "" && rootGiven:
-		return machine, names, errors.New("--root and --from: set only one of them")
-	case t.bundle != "" && t.node == "":
-		return machine, names, errors.New("--from: a bundle has a machine for each node: set --node")
-	case t.bundle == "" && t.node != "":
-		return machine, names, errors.New("--node names a node of a bundle: set --from")
-	case t.bundle != "":
-		machine, err = gatheredMachine(t.bundle, t.node)
-		return machine, names, err
+func (t *topology) read() (numa.Machine, error) {
+	if t.bundle == "" {
+		if t.node != "" {
+			return numa.Machine{}, errors.New("--node names a node of a bundle: set --from")
+		}
+		return t.from.read()
 	}
-	if machine, err = readMachine(t.root); err != nil {
-		return machine, names, err
+	for _, name := range []string{"root", "preset"} {
+		if t.from.flags.Changed(name) {
+			return numa.Machine{}, fmt.Errorf("--%s and --from: set only one of them", name)
+		}
 	}
-	names, unnamed := pciname.Read(t.root)
-	if unnamed != nil {
-		t.note("PCI functions are drawn without names: %s", message.OneLine(unnamed.Error()))
+	if t.node == "" {
+		return numa.Machine{}, errors.New("--from: a bundle has a machine for each node: set --node")
 	}
-	return machine, names, nil
+	return gatheredMachine(t.bundle, t.node)
 }
 
 // addWidth adds the flag for the width of a drawing.
@@ -104,25 +94,4 @@ func checkWidth(width int) error {
 		return fmt.Errorf("--width %d: want %d or more", width, draw.MinWidth)
 	}
 	return nil
-}
-
-// textOptions returns the options for stdout. width is the user's choice, or 0 for the
-// width of the terminal.
-func (c cli) textOptions(width int) draw.TextOptions {
-	terminal, isTerminal := terminalWidth(c.stdout)
-	return draw.TextOptions{Width: cmp.Or(width, terminal), Colour: isTerminal && c.env("NO_COLOR") == "" && c.env("TERM") != "dumb"}
-}
-
-// terminalWidth returns 0 if the writer is not a terminal, or if the terminal does not
-// know its width.
-func terminalWidth(w io.Writer) (width int, isTerminal bool) {
-	file, ok := raw(w).(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	if err != nil {
-		return 0, true
-	}
-	return width, true
 }

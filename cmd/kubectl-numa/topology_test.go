@@ -14,6 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pciname"
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -30,13 +31,13 @@ func TestTopologyInEveryForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table, svg bytes.Buffer
-	if err := draw.Text(&table, machine, draw.TextOptions{Width: 60}); err != nil {
+	if err := draw.Text(&table, machine, draw.TextOptions{Width: 60, Names: pciname.Lookup}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(table.String(), mustCall(t, "topology", "--root", dir, "--width", "60")); diff != "" {
 		t.Errorf("table (-draw +command):\n%s", diff)
 	}
-	if err := draw.SVG(&svg, machine, nil); err != nil {
+	if err := draw.SVG(&svg, machine, pciname.Lookup); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(svg.String(), mustCall(t, "topology", "--root", dir, "-o", "svg")); diff != "" {

@@ -1,11 +1,12 @@
 package attached
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
-	"github.com/u-root/u-root/pkg/pci"
-
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/pciname"
 )
 
 // function is a PCI function, with facts that come from the rest of the machine or from
@@ -27,7 +28,9 @@ func newFunction(machine numa.Machine, read *numa.PCIFunction) (f function, ok b
 		return function{}, false
 	}
 	f = function{PCIFunction: read, kind: kindOf(read)}
-	f.vendorName, f.product = pci.Lookup(pci.IDs, *read.Vendor, *read.Device)
+	vendorName, product := pciname.Lookup(*read.Vendor, *read.Device)
+	f.vendorName = cmp.Or(vendorName, fmt.Sprintf("%04x", *read.Vendor))
+	f.product = cmp.Or(product, fmt.Sprintf("%04x", *read.Device))
 	if read.Zone != nil {
 		if zone, known := machine.Zone(*read.Zone); known && len(zone.Sockets) == 1 {
 			f.socket = &zone.Sockets[0]

@@ -1,3 +1,5 @@
+//go:build !windows
+
 // Package kernelfs reads files of the kernel, such as those of sysfs and cgroup v2. When
 // package os opens such a file, the Go runtime waits for events of it (epoll), and the
 // kernel reports one at once. That wakes other threads, which costs more than reading the

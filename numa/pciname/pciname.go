@@ -1,81 +1,38 @@
-// Package pciname reads the names of PCI vendors and products from the PCI ID database
-// of a machine, the file pci.ids. It uses neither the network nor the database of
-// another machine. The names are for people: no decision depends on them.
+// Package pciname has the names of PCI vendors and products. The table is compiled in:
+// all programs have the same names on every system, and read no file of the host. The
+// names are for people: no decision depends on them.
 package pciname
 
 import (
-	"errors"
+	_ "embed" // for the table
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-
-	"github.com/jaypipes/pcidb"
+	"sort"
+	"strings"
 )
 
-// databases are the paths where distributions install the database, relative to the
-// root. Read uses the first one that exists.
-var databases = [...]string{
-	"usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids.gz", "usr/share/misc/pci.ids.gz",
+// table has a line "8086<TAB>name" for each vendor and "8086<HEX OF DEVICE><TAB>name" for
+// each product, sorted. Lines of its head begin with #. Its head says where the names come
+// from and how to update them.
+//
+//go:embed names.txt
+var table string
+
+// Lookup returns the names of a vendor and of its product, as the PCI ID database spells
+// them. They may contain any characters. A name is "" if the table does not have it.
+func Lookup(vendor, device uint16) (vendorName, product string) {
+	return find(fmt.Sprintf("%04x\t", vendor)), find(fmt.Sprintf("%04x%04x\t", vendor, device))
 }
 
-// Names are the vendors and products of a database. The zero value has none.
-type Names struct{ db *pcidb.DB }
-
-// Read reads the database of the machine with the given root folder. A machine without
-// a database is not an error: it has no names. A symbolic link that leads out of the
-// folder is an error, because it points to a file of another machine.
-func Read(folder string) (Names, error) {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return Names{}, err
+// find returns what follows the key in its line. It looks for the first byte of which the
+// line is not below the key: that is where the line of the key begins.
+func find(key string) string {
+	at := sort.Search(len(table), func(i int) bool {
+		return table[strings.LastIndexByte(table[:i], '\n')+1:] >= key
+	})
+	rest, _ := strings.CutPrefix(table[at:], key)
+	if len(rest) == len(table)-at {
+		return ""
 	}
-	defer func() { _ = root.Close() }()
-	for _, name := range databases {
-		info, err := root.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		path := filepath.Join(folder, name)
-		if err != nil {
-			return Names{}, fmt.Errorf("read %s: %w", path, err)
-		}
-		if !info.Mode().IsRegular() {
-			return Names{}, fmt.Errorf("read %s: not a regular file", path)
-		}
-		db, err := load(path)
-		return Names{db}, err
-	}
-	return Names{}, nil
-}
-
-// load always gives pcidb a path. Without one, pcidb looks in the user's ~/.cache before
-// it looks below a root.
-func load(path string) (db *pcidb.DB, err error) {
-	defer func() {
-		// pcidb slices columns out of each line without checking the length of the line.
-		if reason := recover(); reason != nil {
-			db, err = nil, fmt.Errorf("read %s: not a PCI ID database: %v", path, reason)
-		}
-	}()
-	if db, err = pcidb.New(pcidb.WithPath(path)); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return db, nil
-}
-
-// Lookup returns the names of a vendor and of its product, as the database spells them.
-// They may contain any characters. A name is "" if the database does not have it.
-func (n Names) Lookup(vendor, device uint16) (vendorName, product string) {
-	if n.db == nil {
-		return "", ""
-	}
-	vendorID := fmt.Sprintf("%04x", vendor)
-	if v := n.db.Vendors[vendorID]; v != nil {
-		vendorName = v.Name
-	}
-	if p := n.db.Products[vendorID+fmt.Sprintf("%04x", device)]; p != nil {
-		product = p.Name
-	}
-	return vendorName, product
+	name, _, _ := strings.Cut(rest, "\n")
+	return name
 }
