@@ -94,7 +94,7 @@ func TestNamedMetricsAndAlertsExist(t *testing.T) {
 
 // The page of alerts names the fault of each spec of make e2e-alerts.
 func TestFaultsOfAlertsAreThoseOfTheSpecs(t *testing.T) {
-	page := files.Read(t, root+"/docs/monitoring.md")
+	page, rules := files.Read(t, root+"/docs/monitoring.md"), files.Read(t, chart+"monitoring/alerts.yaml")
 	fault, alerts := "", 0
 	for _, match := range regexp.MustCompile(`\bIt\("([^"]+)"|\brecord\(ctx, "(\w+)"\)`).FindAllStringSubmatch(files.Read(t, root+"/test/e2e/alerts_test.go"), -1) {
 		if match[1] != "" {
@@ -102,11 +102,15 @@ func TestFaultsOfAlertsAreThoseOfTheSpecs(t *testing.T) {
 			continue
 		}
 		alerts++
-		if row := "\n| `" + match[2] + "` | " + fault + " | "; !strings.Contains(page, row) {
+		anchor := strings.ToLower(match[2])
+		if row := `<a id="` + anchor + "\"></a>`" + match[2] + "` | " + fault + " | "; !strings.Contains(page, row) {
 			t.Errorf("docs/monitoring.md lacks the row %q", row)
 		}
+		if url := "runbook_url: https://github.com/dra-driver-numa/dra-driver-numa/blob/main/docs/monitoring.md#" + anchor + "\n"; !strings.Contains(rules, url) {
+			t.Errorf("alerts.yaml lacks %q", url)
+		}
 	}
-	if want := strings.Count(files.Read(t, chart+"monitoring/alerts.yaml"), "- alert: "); alerts != want {
+	if want := strings.Count(rules, "- alert: "); alerts != want {
 		t.Errorf("%d alerts have a spec, want %d", alerts, want)
 	}
 }
