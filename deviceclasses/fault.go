@@ -59,7 +59,7 @@ var faults = []Fault{
 	},
 	{Name: FaultMisplaced, Metric: "claim_faulty", Health: "a container is not where it should be: %s"},
 	{
-		Name: FaultNotPinned, Metric: "claim_faulty", Condition: ConditionExclusive, Reason: ReasonNotPinned, Message: "a container that uses the claim runs on any CPU: %s",
+		Name: FaultNotPinned, Metric: "claim_faulty", Condition: ConditionExclusive, Reason: "NotPinned", Message: "a container that uses the claim runs on any CPU: %s",
 		Event: "NUMAContainerNotPinned", Note: "Container %[2]s runs on any CPU and any NUMA node, not on those of claim %[1]s: the container runtime has not run the driver's hook " +
 			"(turn on CDI in the runtime, and use an OCI runtime that runs hooks), or pinning is stopped on the node",
 	},

@@ -227,7 +227,3 @@ const (
 	ConditionExclusive    = "Exclusive"    // no other task runs on the claim's CPUs; the reason says what ensures that, or why nothing does
 	ConditionMemoryPolicy = "MemoryPolicy" // containers have the memory policy that the claim asks for; absent if it asks for none
 )
-
-// ReasonNotPinned is the reason of a false condition Exclusive if a container of the claim
-// runs without the hook.
-const ReasonNotPinned = "NotPinned"
