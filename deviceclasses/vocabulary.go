@@ -184,26 +184,34 @@ func CoreTypes() []string {
 }
 
 // TaintFault is the key of the taint of a device that no new claim should get. Its
-// effect is NoSchedule. Its value is one of the words below.
+// effect is NoSchedule. Its value is the name of a [Fault] that taints.
 const TaintFault = DriverName + "/fault"
 
-// FaultTaint returns the taint of a device with this fault.
-func FaultTaint(fault string) resourceapi.DeviceTaint {
-	return resourceapi.DeviceTaint{Key: TaintFault, Value: fault, Effect: resourceapi.DeviceTaintEffectNoSchedule}
-}
-
-// Values of TaintFault.
+// Names of faults. [Faults] has where each is said.
 const (
-	FaultPartitionInvalid = "partition-invalid" // of a zone: the kernel does not honour a claim's partition there
-	FaultHugepages        = "hugepages-missing" // of a zone: its pools have fewer hugepages than claims hold
-	FaultBlocked          = "blocked"           // of a zone: partitions of other programs hold all of its CPUs
-	FaultWays             = "ways-missing"      // of a cache: the kernel does not give claims the ways that they hold
-	FaultGone             = "gone"              // of a PCI function: it does not exist any more, and a claim still has it
-	FaultDead             = "dead"              // of a PCI function: its NVMe driver has given it up
-	FaultUnhealthy        = "unhealthy"         // of a PCI function: the vendor's library reports a fault
-	FaultInUse            = "in-use"            // of a PCI function: its claim has ended, and containers of the claim may still run
-	FaultNotRestored      = "not-restored"      // of a PCI function: it does not get the kernel driver back that it had before a claim
-	FaultFatalErrors      = "fatal-errors"      // of a PCI function: its PCIe link has had fatal errors
+	FaultNotReady         = "not-ready"             // of a node: the daemon does not serve it, until an administrator acts
+	FaultModeLost         = "mode-lost"             // of a node: less than before keeps other tasks off the CPUs of claims
+	FaultUnmet            = "setting-unmet"         // of a node: it does not carry out a setting of its NodeConfig
+	FaultUnexplained      = "cpusets-unexplained"   // of a node: another program gives containers cpusets
+	FaultSuspect          = "cpu-driver-suspected"  // of a node: another driver may give out CPUs of claims
+	FaultLeftOut          = "device-left-out"       // of a node: another driver gives out a device, or memory of zones
+	FaultHugepages        = "hugepages-missing"     // of a zone: its pools have fewer hugepages than claims hold
+	FaultBlocked          = "blocked"               // of a zone: partitions of other programs hold all of its CPUs
+	FaultNodeOffline      = "numa-node-offline"     // of a zone: a NUMA node of a claim is offline
+	FaultCPUsOffline      = "cpus-offline"          // of a zone: CPUs of a claim are offline
+	FaultPartitionInvalid = "partition-invalid"     // of a zone: the kernel does not honour a claim's partition there
+	FaultMisplaced        = "container-misplaced"   // of a claim without a partition: a container does not have its CPUs or NUMA nodes
+	FaultNotPinned        = "container-not-pinned"  // of a claim: a container runs, and no hook has pinned it
+	FaultPolicyIgnored    = "memory-policy-ignored" // of a claim: a container runs without its memory policy
+	FaultRefused          = "container-refused"     // of a claim: the hook did not let a container start
+	FaultWays             = "ways-missing"          // of a cache: the kernel does not give claims the ways that they hold
+	FaultGone             = "gone"                  // of a PCI function: it does not exist any more, and a claim still has it
+	FaultDead             = "dead"                  // of a PCI function: its NVMe driver has given it up
+	FaultUnhealthy        = "unhealthy"             // of a PCI function: the vendor's library reports a fault
+	FaultFatalErrors      = "fatal-errors"          // of a PCI function: its PCIe link has had fatal errors
+	FaultInUse            = "in-use"                // of a PCI function: its claim has ended, and containers of the claim may still run
+	FaultNotRestored      = "not-restored"          // of a PCI function: it does not get the kernel driver back that it had before a claim
+	FaultNodesTaken       = "device-nodes-taken"    // of a PCI function: it has other device nodes, which containers of another claim may have
 )
 
 // TaintDrain is the key of the taint of a device that an administrator drains. The driver
@@ -219,7 +227,3 @@ const (
 	ConditionExclusive    = "Exclusive"    // no other task runs on the claim's CPUs; the reason says what ensures that, or why nothing does
 	ConditionMemoryPolicy = "MemoryPolicy" // containers have the memory policy that the claim asks for; absent if it asks for none
 )
-
-// ReasonNotPinned is the reason of a false condition Exclusive if a container of the claim
-// runs without the hook.
-const ReasonNotPinned = "NotPinned"

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -102,34 +101,36 @@ func problemsOf(machine *numa.Machine, grants []ledger.Grant, missing map[string
 	problems, tainted = make(map[string][]string), make(zones.Faults)
 	for _, grant := range grants {
 		for _, share := range grant.Shares {
-			add := func(format string, args ...any) {
-				problems[share.Device] = append(problems[share.Device], "claim "+grant.FullName()+": "+fmt.Sprintf(format, args...))
+			say := func(why string) {
+				problems[share.Device] = append(problems[share.Device], "claim "+grant.FullName()+": "+why)
 			}
-			if fault := share.Fault(machine); fault != "" {
-				add("%s", fault)
-			}
-			if fault := missing[share.Device]; fault != "" && len(share.Zone().HugepageBytes) > 0 {
-				add("%s", fault)
+			add := func(fault string, known ...any) {
+				say(deviceclasses.FaultHealth(fault, known...))
 				for node := range share.Mems().All() {
-					tainted[node] = deviceclasses.FaultHugepages
+					if deviceclasses.FaultOf(fault).Taints {
+						tainted[node] = fault
+					}
 				}
+			}
+			if why := share.Fault(machine); why != "" {
+				say(why)
+			}
+			if why := missing[share.Device]; why != "" && len(share.Zone().HugepageBytes) > 0 {
+				add(deviceclasses.FaultHugepages, why)
 			}
 			for node := range share.Mems().All() {
 				if _, online := machine.Zone(node); !online {
-					add("NUMA node %d is offline", node)
+					add(deviceclasses.FaultNodeOffline, node)
 				}
 			}
 			if offline := share.CPUs().Difference(machine.Online); !offline.IsEmpty() {
-				add("cpus %s are offline", offline)
+				add(deviceclasses.FaultCPUsOffline, offline)
 			}
-			switch fault := faultOf(grant.UID, share); {
-			case fault != "" && share.KernelExclusive():
-				add("cpus %s are not exclusive: %s", share.CPUs(), fault)
-				for node := range share.Mems().All() {
-					tainted[node] = deviceclasses.FaultPartitionInvalid
-				}
-			case fault != "":
-				add("a container is not where it should be: %s", fault)
+			switch why := faultOf(grant.UID, share); {
+			case why != "" && share.KernelExclusive():
+				add(deviceclasses.FaultPartitionInvalid, share.CPUs(), why)
+			case why != "":
+				add(deviceclasses.FaultMisplaced, why)
 			}
 		}
 	}

@@ -297,7 +297,7 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		if share.Zone() != nil {
 			conditions = append(conditions, exclusive(share, s.keeping(status.grant.UID, share)))
 			if share.Zone().MemoryPolicy != "" {
-				conditions = append(conditions, memoryPolicy(share, s.partitions.of(status.grant.UID, share).policy))
+				conditions = append(conditions, memoryPolicy(share, s.partitions.of(status.grant.UID, share)))
 			}
 		}
 		if share.Cache() != nil {

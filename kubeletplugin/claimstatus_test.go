@@ -100,12 +100,12 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
 		waitReason(t, api, reasonKernelPartition)
 		for at, row := range []struct {
-			state  partitionState
+			state  cgroupState
 			reason string
 		}{
-			{partitionState{fault: "root invalid"}, reasonPartitionInvalid},
-			{partitionState{downgraded: true}, reasonShared},
-			{partitionState{}, reasonKernelPartition},
+			{invalid, "PartitionInvalid"},
+			{cgroupState{downgraded: true}, reasonShared},
+			{cgroupState{}, reasonKernelPartition},
 		} {
 			now.Store(int64(2000 + at))
 			statuses.observe(inState(row.state), poolAway)
@@ -120,7 +120,7 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 		}
 		writes := len(api.Actions())
 		for range 3 {
-			statuses.observe(inState(partitionState{}), poolAway)
+			statuses.observe(inState(cgroupState{}), poolAway)
 		}
 		if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
 			t.Error("what is still so is written again")
@@ -137,7 +137,7 @@ func TestStatusOfAFlickeringPartitionIsWrittenNowAndThen(t *testing.T) {
 		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
 		waitReason(t, api, reasonKernelPartition)
 		api.ClearActions()
-		states := []partitionState{{fault: "root invalid"}, {}}
+		states := []cgroupState{invalid, {}}
 		for second := range 60 {
 			statuses.observe(inState(states[second%2]), poolAway)
 			time.Sleep(time.Second)
@@ -147,7 +147,7 @@ func TestStatusOfAFlickeringPartitionIsWrittenNowAndThen(t *testing.T) {
 		}
 		statuses.observe(inState(states[0]), poolAway)
 		time.Sleep(2 * statusWait)
-		waitReason(t, api, reasonPartitionInvalid)
+		waitReason(t, api, "PartitionInvalid")
 	})
 }
 
@@ -212,10 +212,10 @@ func TestStatusAfterAnUpdateWithoutAnAnswer(t *testing.T) {
 			}
 			return true, nil, context.DeadlineExceeded
 		})
-		statuses.observe(inState(partitionState{fault: "root invalid"}), poolAway)
+		statuses.observe(inState(invalid), poolAway)
 		synctest.Wait()
-		waitReason(t, api, reasonPartitionInvalid)
-		statuses.observe(inState(partitionState{}), poolAway) // as the daemon knew the claim last
+		waitReason(t, api, "PartitionInvalid")
+		statuses.observe(inState(cgroupState{}), poolAway) // as the daemon knew the claim last
 		time.Sleep(2 * lastPause)
 		waitReason(t, api, reasonKernelPartition)
 	})
@@ -348,7 +348,7 @@ func TestClaimThatIsNotKnownIsRead(t *testing.T) {
 func TestClaimsFromBeforeARestart(t *testing.T) {
 	other := claim("c", "uid-renewed")
 	fresh := openStatuses(t, nil)
-	fresh.observe(inState(partitionState{downgraded: true}), poolAway)
+	fresh.observe(inState(cgroupState{downgraded: true}), poolAway)
 	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": claim("c", "uid-c"), "uid-d": other}, []ledger.Grant{
 		statusGrant(cpuset.New(4)), {Namespace: "default", Name: "d", UID: "uid-d"},
 	})
@@ -446,9 +446,13 @@ func TestClaimStatusFollowsTheScope(t *testing.T) {
 }
 
 // inState is what became of the only cgroup of claim uid-c, with CPU 4.
-func inState(state partitionState) partitionStates {
-	return partitionStates{"uid-c": {{pin.Pinning{CPUs: cpuset.New(4)}, state}}}
+func inState(state cgroupState) partitionStates {
+	state.given = pin.Pinning{CPUs: cpuset.New(4)}
+	return partitionStates{"uid-c": {state}}
 }
+
+// invalid is the state of a cgroup whose partition the kernel does not honour.
+var invalid = cgroupState{fault: deviceclasses.FaultPartitionInvalid, why: "root invalid"}
 
 // A claim whose requests different containers use has a condition for each.
 func TestConditionsAreOfSingleShares(t *testing.T) {
@@ -457,13 +461,13 @@ func TestConditionsAreOfSingleShares(t *testing.T) {
 	second := grant.Shares[0]
 	second.Request, second.Device, second.Kind = "second", "numa-1", &ledger.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(6), Partition: "root"}
 	grant.Shares = append(grant.Shares, second)
-	statuses.observe(inState(partitionState{fault: "root invalid"}), poolAway)
+	statuses.observe(inState(invalid), poolAway)
 	statuses.set(claim("c", "uid-c"), grant)
 	var reasons []string
 	for _, device := range statuses.devices(statuses.claims["uid-c"]) {
 		reasons = append(reasons, findCondition(device, deviceclasses.ConditionExclusive).Reason)
 	}
-	if want := []string{reasonPartitionInvalid, reasonKernelPartition}; !slices.Equal(reasons, want) {
+	if want := []string{"PartitionInvalid", reasonKernelPartition}; !slices.Equal(reasons, want) {
 		t.Errorf("reasons %q, want %q", reasons, want)
 	}
 }

@@ -7,15 +7,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
-)
-
-const (
-	reasonLeftOut    = "NUMADeviceLeftOut"
-	reasonNotLeftOut = "NUMADevicesPublished"
-
-	reasonSuspect   = "NUMACPUDriverSuspected"
-	reasonNoSuspect = "NUMACPUDriverGone"
 )
 
 // leaveOut returns the devices that no other driver publishes, without memory and
@@ -32,7 +25,7 @@ func (p *publisher) leaveOut(ctx context.Context, devices []resourceapi.Device) 
 	for _, conflict := range conflicts {
 		warnings = append(warnings, conflict.String())
 	}
-	p.events.notify(ctx, &p.leftOut, strings.Join(warnings, "; "))
+	p.events.turn(ctx, deviceclasses.FaultLeftOut, strings.Join(warnings, "; "))
 	return kept
 }
 
@@ -41,9 +34,9 @@ func (p *publisher) tellSuspects(ctx context.Context) {
 	if p.suspects == nil {
 		return
 	}
-	var texts []string
+	suspects := make(map[string]driver.Suspect)
 	for _, suspect := range p.suspects(p.slices.all()) {
-		texts = append(texts, fmt.Sprintf("driver %q publishes %s: if it gives containers CPUs of this node, claims of both drivers can get the same ones. Then name it in otherCPUDrivers, or reserve its CPUs", suspect.Driver, suspect))
+		suspects[suspect.Driver] = suspect
 	}
-	p.events.notify(ctx, &p.suspect, strings.Join(texts, "; "))
+	p.events.turn(ctx, deviceclasses.FaultSuspect, notes(deviceclasses.FaultSuspect, suspects))
 }

@@ -2,7 +2,6 @@ package kubeletplugin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,53 +12,65 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
 const (
-	reasonNotReady = "NUMADriverNotReady"
-	reasonReady    = "NUMADriverReady"
-
 	eventTimeout        = 5 * time.Second
 	eventInstanceLength = 128  // limit of reportingInstance, in bytes
 	eventNoteLength     = 1024 // limit of note, in bytes
 )
 
-// events creates events on the Node, where people look, for what /readyz tells probes.
-// It creates one event for each new problem that lasts until an administrator acts, and
-// one when the node is ready again.
+// events creates events on the Node, where people look, when a fault of it begins, changes or is
+// over. Only the goroutine that publishes uses it.
 type events struct {
 	client   kubernetes.Interface
 	nodeName string
 	pace     pace
-	warned   string // the problem of the last event; empty once the node was ready again
+	told     map[string]string // by fault, what the last event said; empty if there was none, or it is over
 }
 
-// tell takes the current problem, or nil. Call it after each check.
-func (e *events) tell(ctx context.Context, problem error) error {
-	switch {
-	case problem == nil && e.warned != "":
-		if err := e.create(ctx, corev1.EventTypeNormal, reasonReady, "Zones of this node are published"); err != nil {
-			return err
-		}
-		e.warned = ""
-	case lasts(problem) && problem.Error() != e.warned:
-		if err := e.create(ctx, corev1.EventTypeWarning, reasonNotReady, problem.Error()); err != nil {
-			return err
-		}
-		e.warned = problem.Error()
+// turn takes what is wrong now; empty if nothing is, or no longer. It does nothing while that is
+// still the same. If the event cannot be created, the next call tries again.
+func (e *events) turn(ctx context.Context, name, wrong string) {
+	if wrong == e.told[name] {
+		return
 	}
-	return nil
+	fault, logger := deviceclasses.FaultOf(name), klog.FromContext(ctx)
+	kind, reason, note := said(fault, wrong == "")
+	if wrong != "" {
+		note = wrong
+	}
+	if fault.Logged {
+		logger.Info("Node has changed", "node", e.nodeName, "reason", reason, "note", note)
+	}
+	if err := e.create(ctx, kind, reason, note); err != nil {
+		logger.Error(err, "Creating an event on the Node failed, trying again", "node", e.nodeName)
+		return
+	}
+	e.told[name] = wrong
 }
 
-// lasts reports whether a problem lasts until an administrator acts. It is false for
-// problems that pass by themselves, such as slices that are not stored yet. It is also
-// false if the API server does not answer, because then it would not accept the event
-// either.
-func lasts(problem error) bool {
-	var guard guardError
-	var dropped *droppedError
-	return errors.As(problem, &guard) || errors.As(problem, &dropped)
+// problem takes why the node is not ready, or nil. It says nothing of what passes by itself, such
+// as slices that are not stored yet. If the API server does not answer, it would not accept the
+// event either.
+func (e *events) problem(ctx context.Context, problem error) {
+	switch reason := reasonOf(problem); {
+	case problem == nil:
+		e.turn(ctx, deviceclasses.FaultNotReady, "")
+	case reason != ReasonAPIServer && reason != ReasonKeeper:
+		e.turn(ctx, deviceclasses.FaultNotReady, problem.Error())
+	}
+}
+
+// said returns type and reason of the event of a fault that begins or is over, and the format of
+// its note.
+func said(fault deviceclasses.Fault, over bool) (kind, reason, note string) {
+	if over {
+		return corev1.EventTypeNormal, fault.EventOver, fault.NoteOver
+	}
+	return corev1.EventTypeWarning, fault.Event, fault.Note
 }
 
 func (e *events) create(ctx context.Context, kind, reason, note string) error {
@@ -79,60 +90,6 @@ func (e *events) create(ctx context.Context, kind, reason, note string) error {
 		return fmt.Errorf("create event %s: %w", reason, err)
 	}
 	return nil
-}
-
-// notice is something that lasts on the Node. It gets an event each time its text changes,
-// and one when it is over.
-type notice struct {
-	reason           string // of a warning
-	overReason, over string // of the event when it is over, and its text
-	told             string // text of the last warning; empty if there was none, or it is over
-}
-
-// notify takes the text of the notice as it is now, empty if there is nothing to say. If
-// the event cannot be created, the next call tries again.
-func (e *events) notify(ctx context.Context, n *notice, text string) {
-	if text == n.told {
-		return
-	}
-	kind, reason, note := corev1.EventTypeWarning, n.reason, text
-	if text == "" {
-		kind, reason, note = corev1.EventTypeNormal, n.overReason, n.over
-	}
-	klog.FromContext(ctx).Info("Node has changed", "node", e.nodeName, "reason", reason, "note", note)
-	if err := e.create(ctx, kind, reason, note); err != nil {
-		klog.FromContext(ctx).Error(err, "Creating an event on the Node failed, trying again", "node", e.nodeName)
-		return
-	}
-	n.told = text
-}
-
-// lasting is a notice whose text comes from another goroutine.
-type lasting struct {
-	notice
-	text string // as it is now; guarded by publisher.mu
-}
-
-// setText takes the text of a notice as it is now. It reports whether that is new.
-func (p *publisher) setText(l *lasting, text string) (isNew bool) {
-	p.mu.Lock()
-	isNew = text != l.text
-	l.text = text
-	p.mu.Unlock()
-	if isNew {
-		p.renew()
-	}
-	return isNew
-}
-
-// tellLasting creates the events on the Node.
-func (p *publisher) tellLasting(ctx context.Context) {
-	for _, l := range []*lasting{&p.hugepages, &p.unexplained, &p.unmet} {
-		p.mu.Lock()
-		text := l.text
-		p.mu.Unlock()
-		p.events.notify(ctx, &l.notice, text)
-	}
 }
 
 // newEvent returns an event of the driver on this node. The caller adds the object that

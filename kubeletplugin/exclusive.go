@@ -8,18 +8,17 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
-// Reasons of the condition Exclusive. The condition is true with the first two reasons.
+// Reasons of the condition Exclusive, besides those of faults. The condition is true with the
+// first two reasons.
 const (
-	reasonKernelPartition  = "KernelPartition"
-	reasonSharedPool       = "SharedPool"
-	reasonNoCPUs           = "NoCPUs"
-	reasonNotSupported     = "NotSupported"
-	reasonShared           = "Shared"
-	reasonMixed            = "Mixed"
-	reasonPartitionNone    = "PartitionNone"
-	reasonPartitionInvalid = "PartitionInvalid"
-	reasonNotPinned        = deviceclasses.ReasonNotPinned
-	reasonRuntimeRefused   = "RuntimeRefused"
+	reasonKernelPartition = "KernelPartition"
+	reasonSharedPool      = "SharedPool"
+	reasonNoCPUs          = "NoCPUs"
+	reasonNotSupported    = "NotSupported"
+	reasonShared          = "Shared"
+	reasonMixed           = "Mixed"
+	reasonPartitionNone   = "PartitionNone"
+	reasonRuntimeRefused  = "RuntimeRefused"
 )
 
 // poolState says whether the container runtime keeps other containers off the CPUs of
@@ -55,10 +54,10 @@ func whyExclusive(share ledger.Share, by keeping) (reason, message string) {
 	switch {
 	case share.CPUs().IsEmpty():
 		return reasonNoCPUs, "the claim has no CPUs of this device"
-	case by.partition.unpinned && share.Pinned():
-		return reasonNotPinned, "a container that uses the claim runs on any CPU: the container runtime has not run the driver's hook, or pinning is stopped on the node"
-	case partitioned && by.partition.fault != "":
-		return reasonPartitionInvalid, "other tasks may run on the CPUs: " + by.partition.fault
+	case by.partition.whys[deviceclasses.FaultNotPinned] != "" && share.Pinned():
+		return by.partition.because(deviceclasses.FaultNotPinned)
+	case partitioned && by.partition.whys[deviceclasses.FaultPartitionInvalid] != "":
+		return by.partition.because(deviceclasses.FaultPartitionInvalid)
 	case partitioned && !by.partition.downgraded:
 		return reasonKernelPartition, "the kernel keeps all other tasks off the CPUs while " + whoRuns(share)
 	}

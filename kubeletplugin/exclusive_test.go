@@ -22,7 +22,9 @@ func TestConditionExclusive(t *testing.T) {
 	mixed := ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: "root", Mixed: true}}
 	none := ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: deviceclasses.PartitionNone}}
 	kernel, cooperative := driver.ExclusivityKernel, driver.ExclusivityCooperative
-	fault, downgraded := partitionState{fault: "root invalid (x)"}, partitionState{downgraded: true}
+	fault := partitionState{whys: map[string]string{deviceclasses.FaultPartitionInvalid: "root invalid (x)"}}
+	unpinned := partitionState{whys: map[string]string{deviceclasses.FaultNotPinned: whyNotPinned}}
+	downgraded := partitionState{downgraded: true}
 	seen := make(map[string]bool)
 	for name, row := range map[string]struct {
 		share   ledger.Share
@@ -34,9 +36,9 @@ func TestConditionExclusive(t *testing.T) {
 		"isolated":                  {ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpus, Partition: deviceclasses.PartitionIsolated}}, keeping{node: kernel, others: poolKept}, reasonKernelPartition, "kernel"},
 		"pod":                       {pod, keeping{node: kernel}, reasonKernelPartition, "while a container of the pod is running"},
 		"memory only":               {ledger.Share{Kind: &ledger.ZoneShare{NUMANodes: []int{0}}}, keeping{node: kernel, partition: fault}, reasonNoCPUs, "no CPUs"},
-		"invalid":                   {plain, keeping{node: kernel, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
-		"invalid, pooled":           {plain, keeping{node: kernel, others: poolKept, partition: fault}, reasonPartitionInvalid, "root invalid (x)"},
-		"not pinned":                {plain, keeping{node: kernel, others: poolKept, partition: partitionState{unpinned: true}}, reasonNotPinned, "has not run the driver's hook"},
+		"invalid":                   {plain, keeping{node: kernel, partition: fault}, "PartitionInvalid", "other tasks may run on the CPUs: root invalid (x)"},
+		"invalid, pooled":           {plain, keeping{node: kernel, others: poolKept, partition: fault}, "PartitionInvalid", "other tasks may run on the CPUs: root invalid (x)"},
+		"not pinned":                {plain, keeping{node: kernel, others: poolKept, partition: unpinned}, "NotPinned", "a container that uses the claim runs on any CPU: the container runtime has not run the driver's hook, or pinning is stopped on the node"},
 		"two pods":                  {plain, keeping{node: kernel, partition: downgraded}, reasonShared, "more than one pod"},
 		"two pods, pooled":          {plain, keeping{node: kernel, partition: downgraded, others: poolKept}, reasonSharedPool, "more than one pod"},
 		"two pods, refused":         {plain, keeping{node: kernel, partition: downgraded, others: poolRefused}, reasonRuntimeRefused, "more than one pod"},
@@ -67,7 +69,7 @@ func TestConditionExclusive(t *testing.T) {
 	}
 	all := []string{
 		reasonKernelPartition, reasonSharedPool, reasonNoCPUs, reasonNotSupported,
-		reasonShared, reasonMixed, reasonPartitionNone, reasonPartitionInvalid, reasonRuntimeRefused, reasonNotPinned,
+		reasonShared, reasonMixed, reasonPartitionNone, "PartitionInvalid", reasonRuntimeRefused, "NotPinned",
 	}
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, slices.Sorted(slices.Values(all))) {
 		t.Errorf("rows have the reasons %v, there are %v", got, all)

@@ -99,7 +99,7 @@ func (c *counters) see(live []pin.Live, partitions partitionStates) {
 	}
 	for claim, states := range partitions {
 		for _, state := range states {
-			if state.fault != "" || state.unpinned || state.policy != (pin.PolicyFault{}) {
+			if state.fault != "" {
 				seen.faulty[claim] = true
 			}
 		}

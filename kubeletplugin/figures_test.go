@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -90,7 +91,7 @@ func TestFiguresOfCgroups(t *testing.T) {
 		{Cgroup: "d", Want: pin.Pinning{Mems: cpuset.New(0)}},
 		{Cgroup: "e", Want: exclusive},
 	}, partitionStates{
-		"faulty": {{}, {partitionState: partitionState{fault: "root invalid"}}}, "unpinned": {{partitionState: partitionState{unpinned: true}}}, "fine": {{}},
+		"faulty": {{}, invalid}, "unpinned": {{ofAll: true, fault: deviceclasses.FaultNotPinned, why: whyNotPinned}}, "fine": {{}},
 	})
 	got := (&Plugin{counters: counters{}}).Figures()
 	if got.Cgroups != nil {

@@ -100,7 +100,9 @@ func TestProblemsOfClaims(t *testing.T) {
 	published := []resourceapi.Device{{Name: "numa-1"}, {Name: "numa-0"}}
 	check := func(what string, partitions partitionStates, taint, message string) {
 		t.Helper()
-		publication := d.Publish(func(claimUID types.UID, share ledger.Share) string { return partitions.of(claimUID, share).fault }, cpuset.Set{})
+		publication := d.Publish(func(claimUID types.UID, share ledger.Share) string {
+			return partitions.of(claimUID, share).whys[deviceclasses.FaultPartitionInvalid]
+		}, cpuset.Set{})
 		want := []helper.DeviceHealth{healthy("numa-0"), healthy("numa-1")}
 		if message != "" {
 			want[0] = sick("numa-0", message)
@@ -119,7 +121,7 @@ func TestProblemsOfClaims(t *testing.T) {
 		}
 	}
 	check("sound", nil, "", "")
-	fault := []cgroupState{{pin.Pinning{CPUs: cpuset.New(0, 1), Mems: cpuset.New(0)}, partitionState{fault: "root invalid"}}}
+	fault := []cgroupState{{given: pin.Pinning{CPUs: cpuset.New(0, 1), Mems: cpuset.New(0)}, fault: deviceclasses.FaultPartitionInvalid, why: "root invalid"}}
 	invalid := partitionStates{"uid-1": fault}
 	check("invalid", invalid, deviceclasses.FaultPartitionInvalid, "claim default/c: cpus 0-1 are not exclusive: root invalid")
 	check("of no claim", partitionStates{"uid-2": fault}, "", "")

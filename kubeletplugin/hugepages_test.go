@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 func TestMissingHugepagesAreEventsOfTheNode(t *testing.T) {
@@ -20,7 +22,7 @@ func TestMissingHugepagesAreEventsOfTheNode(t *testing.T) {
 			{"numa-1": "1Gi of 2Gi"},
 			{},
 		} {
-			p.setText(&p.hugepages, hugepagesText(missing))
+			p.say(deviceclasses.FaultHugepages, notes(deviceclasses.FaultHugepages, missing))
 			time.Sleep(200 * time.Millisecond) // each is seen, and none again
 		}
 		expectNodeEvents(t, c, "NUMAHugepages", "Warning NUMAHugepagesMissing device numa-0: none of 2Mi; device numa-1: 1Gi of 2Gi\n"+

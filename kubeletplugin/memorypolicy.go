@@ -3,7 +3,6 @@ package kubeletplugin
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,33 +12,14 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
-// Reasons of the condition MemoryPolicy. It is true with the first one.
-const (
-	reasonPolicyRequested = "Requested"
-	reasonPolicyIgnored   = "Ignored"
-)
-
-// ObserveIgnored takes the containers that run without the memory policy of their claim, and
-// puts an event on the claim's pods for each new one. The next Observe reports the rest. The
-// goroutine of Observe may call it.
-func (p *Plugin) ObserveIgnored(ignored []pin.Ignored) {
-	known := p.ignored
-	p.ignored = slices.Clone(ignored)
-	for _, container := range ignored {
-		if slices.Contains(known, container) {
-			continue
-		}
-		if grant, held := p.driver.Grant(types.UID(container.Claim.UID)); held {
-			p.podEvents.tellIgnored(grant, container.PolicyFault, time.Now())
-		}
-	}
-}
+// reasonPolicyRequested is the reason of the condition MemoryPolicy if it is true.
+const reasonPolicyRequested = "Requested"
 
 // withIgnored adds what containers do not have to the states of their claims.
 func (s partitionStates) withIgnored(ignored []pin.Ignored) {
 	for _, container := range ignored {
 		claimUID := types.UID(container.Claim.UID)
-		s[claimUID] = append(slices.Clone(s[claimUID]), cgroupState{partitionState: partitionState{policy: container.PolicyFault}})
+		s[claimUID] = append(slices.Clone(s[claimUID]), cgroupState{ofAll: true, fault: deviceclasses.FaultPolicyIgnored, why: ignoredText(container.PolicyFault)})
 	}
 }
 
@@ -50,13 +30,14 @@ func ignoredText(fault pin.PolicyFault) string {
 }
 
 // memoryPolicy returns the condition MemoryPolicy of a share with a memory policy.
-func memoryPolicy(share ledger.Share, fault pin.PolicyFault) metav1.Condition {
+func memoryPolicy(share ledger.Share, state partitionState) metav1.Condition {
 	condition := metav1.Condition{
 		Type: deviceclasses.ConditionMemoryPolicy, Status: metav1.ConditionTrue, Reason: reasonPolicyRequested,
 		Message: "the container runtime is asked for the policy " + share.Zone().MemoryPolicy + ", and no container was seen without it",
 	}
-	if fault != (pin.PolicyFault{}) {
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reasonPolicyIgnored, ignoredText(fault)
+	if state.whys[deviceclasses.FaultPolicyIgnored] != "" {
+		condition.Status = metav1.ConditionFalse
+		condition.Reason, condition.Message = state.because(deviceclasses.FaultPolicyIgnored)
 	}
 	return condition
 }

@@ -36,7 +36,7 @@ func TestConditionMemoryPolicy(t *testing.T) {
 		{[]pin.Ignored{someIgnored}, "False Ignored a container started with the memory policy default, not with bind:0: "},
 		{nil, "True Requested "},
 	} {
-		states := inState(partitionState{})
+		states := inState(cgroupState{})
 		states.withIgnored(row.ignored)
 		statuses.observe(states, poolAway)
 		devices := statuses.devices(statuses.claims["uid-c"])
@@ -64,14 +64,14 @@ func TestIgnoredPolicyIsToldOnce(t *testing.T) {
 		api := fake.NewClientset(reserved())
 		events := newPodEvents(api, node, eventPace())
 		go events.run(t.Context())
-		events.tellIgnored(ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, someIgnored.PolicyFault, time.Unix(1000, 0))
+		events.tell(ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, deviceclasses.FaultPolicyIgnored, false, time.Unix(1000, 0), ignoredText(someIgnored.PolicyFault))
 		synctest.Wait()
 		list, err := api.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) != 2 {
 			t.Fatalf("events %+v, %v, want one on each of two pods", list, err)
 		}
 		const note = "Of claim c, a container started with the memory policy default, not with bind:0: the OCI runtime ignores linux.memoryPolicy"
-		if event := list.Items[0]; event.Reason != reasonIgnored || event.Type != "Warning" || !strings.HasPrefix(event.Note, note) {
+		if event := list.Items[0]; event.Reason != "NUMAMemoryPolicyIgnored" || event.Type != "Warning" || !strings.HasPrefix(event.Note, note) {
 			t.Errorf("event %+v, want %s", event, note)
 		}
 	})

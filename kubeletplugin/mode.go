@@ -9,20 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 )
 
-const (
-	reasonModeLost     = "NUMAModeLost"
-	reasonModeRestored = "NUMAModeRestored"
-
-	// modeFile has the mode that the last event named, in the plugin directory.
-	modeFile = "mode"
-)
+// modeFile has the mode that the last event named, in the plugin directory.
+const modeFile = "mode"
 
 // modes are all modes, the strongest first.
 var modes = []driver.Exclusivity{driver.ExclusivityKernel, driver.ExclusivityCooperative, driver.ExclusivityNone}
@@ -60,12 +55,9 @@ func (m *modeNews) try(ctx context.Context, e *events) error {
 		return nil
 	}
 	if slices.Contains(modes, before) { // not so at the first start
-		kind, reason := corev1.EventTypeWarning, reasonModeLost
-		if slices.Index(modes, m.mode) < slices.Index(modes, before) {
-			kind, reason = corev1.EventTypeNormal, reasonModeRestored
-		}
-		note := fmt.Sprintf("The exclusivity of claims on this node is %s, and was %s: %s", m.mode, before, m.why)
-		if err := e.create(ctx, kind, reason, note); err != nil {
+		isStronger := slices.Index(modes, m.mode) < slices.Index(modes, before)
+		kind, reason, note := said(deviceclasses.FaultOf(deviceclasses.FaultModeLost), isStronger)
+		if err := e.create(ctx, kind, reason, fmt.Sprintf(note, m.mode, before, m.why)); err != nil {
 			return err
 		}
 	}

@@ -2,11 +2,13 @@ package kubeletplugin
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -24,17 +26,22 @@ const (
 // partitionState is the state of a share's partition. The zero value means that the
 // kernel grants what the share asks for, or that no container of the share runs.
 type partitionState struct {
-	fault      string // what the kernel does not honour; empty until the fault has lasted
-	downgraded bool   // several pods use the share, so there is no partition
-	unpinned   bool   // a container of the claim runs, and no hook has pinned it
+	downgraded bool              // several pods use the share, so there is no partition
+	whys       map[string]string // what is known of each fault that the share has
+}
 
-	policy pin.PolicyFault // a container runs without the claim's memory policy; empty: none was seen
+// because returns reason and message of the condition that is false because of a fault.
+func (s partitionState) because(fault string) (reason, message string) {
+	row := deviceclasses.FaultOf(fault)
+	return row.Reason, fmt.Sprintf(row.Message, s.whys[fault])
 }
 
 // cgroupState is the state of what a claim gives one cgroup.
 type cgroupState struct {
-	given pin.Pinning
-	partitionState
+	given      pin.Pinning
+	ofAll      bool // it is the state of all shares of the claim, whatever is given
+	downgraded bool
+	fault, why string // the fault, and what is known of it; empty until it has lasted
 }
 
 // partitionStates is the state of each claim's cgroups. It is replaced, never changed.
@@ -42,12 +49,13 @@ type partitionStates map[types.UID][]cgroupState
 
 // of returns the state of a share: that of the worst of its cgroups.
 func (s partitionStates) of(claimUID types.UID, share ledger.Share) (state partitionState) {
+	state.whys = make(map[string]string)
 	for _, cgroup := range s[claimUID] {
-		state.unpinned = state.unpinned || cgroup.unpinned
-		state.policy = cmp.Or(state.policy, cgroup.policy)
-		if gives(cgroup.given, share) {
-			state.fault = cmp.Or(state.fault, cgroup.fault)
+		if cgroup.ofAll || gives(cgroup.given, share) {
 			state.downgraded = state.downgraded || cgroup.downgraded
+			if cgroup.fault != "" {
+				state.whys[cgroup.fault] = cmp.Or(state.whys[cgroup.fault], cgroup.why)
+			}
 		}
 	}
 	return state
@@ -98,9 +106,9 @@ func (w *faultWatch) look(now time.Time, live []pin.Live) (states partitionState
 			turns = append(turns, turn)
 		}
 		for _, claim := range cgroup.Claims {
-			state := cgroupState{given: claim.Pinning, partitionState: partitionState{downgraded: cgroup.Downgraded}}
+			state := cgroupState{given: claim.Pinning, downgraded: cgroup.Downgraded}
 			if seen.told {
-				state.fault = seen.fault
+				state.fault, state.why = deviceclasses.FaultPartitionInvalid, seen.fault
 			}
 			states[types.UID(claim.UID)] = append(states[types.UID(claim.UID)], state)
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -52,7 +53,7 @@ func TestFaultsThatLastAreTold(t *testing.T) {
 				}
 			}
 			faulty := look == 'x' && slices.ContainsFunc(got, func(turn string) bool { return strings.HasSuffix(turn, " lost") }) && looks[i-1] == 'x'
-			if state := states.of("uid", two); (state.fault != "") != faulty || state.downgraded != (look == 'd') {
+			if state := states.of("uid", two); (state.whys[deviceclasses.FaultPartitionInvalid] != "") != faulty || state.downgraded != (look == 'd') {
 				t.Errorf("%s: after look %d the claim is %+v", looks, i, state)
 			}
 		}
@@ -72,7 +73,7 @@ func TestFaultThatWasAlwaysThere(t *testing.T) {
 		want string
 	}{{0, ""}, {14, ""}, {15, "root invalid"}, {16, "root invalid"}} {
 		states, turns := watch.look(time.Unix(1000+test.at, 0), live)
-		if states.of("uid", two).fault != test.want || (len(turns) > 0) != (test.at == 15) {
+		if states.of("uid", two).whys[deviceclasses.FaultPartitionInvalid] != test.want || (len(turns) > 0) != (test.at == 15) {
 			t.Errorf("after %d s: %+v, turns %+v, want fault %q", test.at, states, turns, test.want)
 		}
 	}
@@ -93,16 +94,17 @@ func TestClaimOfTwoCgroups(t *testing.T) {
 	for _, row := range []struct {
 		claim string
 		cpus  []int
-		want  partitionState
+		want  string // the fault, and whether it is downgraded
 	}{
-		{"one", []int{2, 3}, partitionState{fault: "root invalid"}},
-		{"two", []int{4, 5}, partitionState{fault: "root invalid", downgraded: true}},
-		{"two", []int{5}, partitionState{fault: "root invalid"}},
-		{"two", []int{6}, partitionState{}}, // another request of the claim
-		{"three", []int{4}, partitionState{}},
+		{"one", []int{2, 3}, "root invalid false"},
+		{"two", []int{4, 5}, "root invalid true"},
+		{"two", []int{5}, "root invalid false"},
+		{"two", []int{6}, " false"}, // another request of the claim
+		{"three", []int{4}, " false"},
 	} {
-		if got := states.of(types.UID(row.claim), shareOf(row.cpus...)); got != row.want {
-			t.Errorf("claim %s with cpus %d: %+v, want %+v", row.claim, row.cpus, got, row.want)
+		state := states.of(types.UID(row.claim), shareOf(row.cpus...))
+		if got := fmt.Sprint(state.whys[deviceclasses.FaultPartitionInvalid], " ", state.downgraded); got != row.want {
+			t.Errorf("claim %s with cpus %d: %q, want %q", row.claim, row.cpus, got, row.want)
 		}
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -99,8 +100,8 @@ type Plugin struct {
 	recovered  map[types.UID]*resourceapi.ResourceClaim // from Options; nil after the first Observe
 	partitions faultWatch
 	blocked    blockedWatch
-	refusals   map[pin.Refusal]bool // that pods have an event about
-	ignored    []pin.Ignored        // the same
+	refusals   []pin.Refusal // that pods have an event about
+	ignored    []pin.Ignored // the same
 }
 
 // Start registers the driver with the kubelet and begins to publish. From then on the
@@ -122,7 +123,9 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		looks:     looks{began: time.Now()},
 		recovered: options.Claims,
 	}
-	p.unpinned = newUnpinned(options.Client, p.podEvents.tellUnpinned)
+	p.unpinned = newUnpinned(options.Client, func(grant ledger.Grant, container string, at time.Time) {
+		p.podEvents.tell(grant, deviceclasses.FaultNotPinned, false, at, container)
+	})
 	p.leftovers = newLeftovers(options.Client, d)
 	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, events, d.WithoutConflicts, func(ctx context.Context, resources resourceslice.DriverResources) error {
 		return p.helper.PublishResources(ctx, resources)
@@ -166,7 +169,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	partitions, turns := p.partitions.look(now, live)
 	p.leftovers.recorded.Store(new(maps.Clone(partitions)))
 	for _, claimUID := range p.unpinned.observe(p.driver.Grants(), partitions) {
-		partitions[claimUID] = []cgroupState{{partitionState: partitionState{unpinned: true}}}
+		partitions[claimUID] = []cgroupState{{ofAll: true, fault: deviceclasses.FaultNotPinned, why: whyNotPinned}}
 	}
 	partitions.withIgnored(p.ignored)
 	p.counters.see(live, partitions)
@@ -208,36 +211,21 @@ func (p *Plugin) tellPods(claim pin.Claim, turned turn, at time.Time) {
 		}
 	}
 	if !cpus.IsEmpty() {
-		p.podEvents.tell(grant, cpus, turned, at)
-	}
-}
-
-// ObserveRefusals takes the containers of claims that hooks did not let start, and puts
-// an event on the claim's pods for each new one. One goroutine may call it.
-func (p *Plugin) ObserveRefusals(refusals []pin.Refusal) {
-	known := p.refusals
-	p.refusals = make(map[pin.Refusal]bool, len(refusals))
-	for _, refusal := range refusals {
-		p.refusals[refusal] = true
-		if known[refusal] {
-			continue
-		}
-		p.counters.refusals.Add(1)
-		if grant, held := p.driver.Grant(types.UID(refusal.Claim.UID)); held {
-			p.podEvents.tellRefusal(grant, refusal)
-		}
+		p.podEvents.tell(grant, deviceclasses.FaultPartitionInvalid, !turned.lost, at, cpus, turned.why, turned.lasted.Round(time.Second)+time.Second)
 	}
 }
 
 // show publishes the devices and reports their health.
 func (p *Plugin) show(partitions partitionStates) {
-	publication := p.driver.Publish(func(claimUID types.UID, share ledger.Share) string { return partitions.of(claimUID, share).fault }, p.blocked.look(time.Now(), p.driver.Blocked()))
+	publication := p.driver.Publish(func(claimUID types.UID, share ledger.Share) string {
+		return partitions.of(claimUID, share).whys[deviceclasses.FaultPartitionInvalid]
+	}, p.blocked.look(time.Now(), p.driver.Blocked()))
 	if publication.Renewed {
 		p.publisher.set(publication.Devices)
 		p.counters.devices.Store(&publication.Devices)
 	}
-	p.publisher.setText(&p.publisher.hugepages, hugepagesText(publication.MissingHugepages))
-	p.publisher.setText(&p.publisher.unmet, unmetText(publication.Unmet))
+	p.publisher.say(deviceclasses.FaultHugepages, notes(deviceclasses.FaultHugepages, publication.MissingHugepages))
+	p.publisher.say(deviceclasses.FaultUnmet, notes(deviceclasses.FaultUnmet, publication.Unmet))
 	p.health.set(deviceHealth(p.driver.Config().NodeName, publication.Devices, publication.Problems))
 }
 

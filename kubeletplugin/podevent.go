@@ -15,18 +15,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 const (
-	reasonLost     = "NUMAExclusivityLost"
-	reasonRestored = "NUMAExclusivityRestored"
-	reasonRefused  = "NUMAContainerRefused"
-	reasonUnpinned = "NUMAContainerNotPinned"
-	reasonIgnored  = "NUMAMemoryPolicyIgnored"
-
 	// podEventTries spans about two minutes. An event that the API server does not
 	// accept in that time is dropped.
 	podEventTries   = 10
@@ -54,45 +47,14 @@ func newPodEvents(client kubernetes.Interface, nodeName string, pace pace) *podE
 	return &podEvents{client: client, nodeName: nodeName, pace: pace, queue: newQueue[podEvent]()}
 }
 
-// tell queues the event about a turn of CPUs of a claim.
-func (e *podEvents) tell(grant ledger.Grant, cpus cpuset.Set, turned turn, at time.Time) {
-	event := podEvent{
-		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
-		kind: corev1.EventTypeWarning, reason: reasonLost,
-		note: fmt.Sprintf("Other tasks may run on CPUs %s of claim %s: %s", cpus, grant.Name, turned.why),
-	}
-	if !turned.lost {
-		event.kind, event.reason = corev1.EventTypeNormal, reasonRestored
-		event.note = fmt.Sprintf("CPUs %s of claim %s are exclusive again. For at most %s they were not: %s",
-			cpus, grant.Name, turned.lasted.Round(time.Second)+time.Second, turned.why)
-	}
+// tell queues the events of a fault of a claim that begins, or is over. Known is what the note
+// says besides the name of the claim. A daemon that restarts and tells of the same time creates
+// no second event.
+func (e *podEvents) tell(grant ledger.Grant, name string, over bool, at time.Time, known ...any) {
+	event := podEvent{claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at}
+	event.kind, event.reason, event.note = said(deviceclasses.FaultOf(name), over)
+	event.note = fmt.Sprintf(event.note, append([]any{grant.Name}, known...)...)
 	e.queue.Add(event)
-}
-
-// tellRefusal queues the event about a container that did not start. Its time is that of
-// the refusal, so a restarted daemon creates no second event.
-func (e *podEvents) tellRefusal(grant ledger.Grant, refusal pin.Refusal) {
-	e.queue.Add(podEvent{
-		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: refusal.At,
-		kind: corev1.EventTypeWarning, reason: reasonRefused, note: "A container did not start: " + refusal.Why,
-	})
-}
-
-// tellUnpinned queues the event about a container that runs without being pinned.
-func (e *podEvents) tellUnpinned(grant ledger.Grant, container string, at time.Time) {
-	e.queue.Add(podEvent{
-		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
-		kind: corev1.EventTypeWarning, reason: reasonUnpinned,
-		note: fmt.Sprintf("Container %s runs on any CPU and any NUMA node, not on those of claim %s: the container runtime has not run the driver's hook (turn on CDI in the runtime, and use an OCI runtime that runs hooks), or pinning is stopped on the node", container, grant.Name),
-	})
-}
-
-// tellIgnored queues the event about a container that runs without the claim's memory policy.
-func (e *podEvents) tellIgnored(grant ledger.Grant, fault pin.PolicyFault, at time.Time) {
-	e.queue.Add(podEvent{
-		claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at,
-		kind: corev1.EventTypeWarning, reason: reasonIgnored, note: fmt.Sprintf("Of claim %s, %s", grant.Name, ignoredText(fault)),
-	})
 }
 
 // run creates the queued events until ctx ends.

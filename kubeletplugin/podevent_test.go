@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -39,7 +40,7 @@ func TestEventsOfAFlickeringPartitionAreFew(t *testing.T) {
 		events := newPodEvents(api, node, eventPace())
 		go events.run(t.Context())
 		for second := range 60 {
-			events.tell(ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, cpuset.New(2), turn{lost: second%2 == 0, why: "root invalid"}, time.Now())
+			events.tell(ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, deviceclasses.FaultPartitionInvalid, second%2 == 1, time.Now(), cpuset.New(2), "root invalid", time.Second)
 			time.Sleep(time.Second)
 		}
 		got := verbs(api)
@@ -64,13 +65,13 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 		events := newPodEvents(api, node, eventPace())
 		go events.run(t.Context())
 		grant := ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
-		events.tell(grant, cpuset.New(2, 3), turn{lost: true, why: "root invalid"}, time.Unix(1000, 0))
-		events.tell(grant, cpuset.New(2, 3), turn{why: "root invalid", lasted: 2 * time.Second}, time.Unix(1002, 0))
+		events.tell(grant, deviceclasses.FaultPartitionInvalid, false, time.Unix(1000, 0), cpuset.New(2, 3), "root invalid", time.Second)
+		events.tell(grant, deviceclasses.FaultPartitionInvalid, true, time.Unix(1002, 0), cpuset.New(2, 3), "root invalid", 3*time.Second)
 		refusal := pin.Refusal{Claim: pin.ClaimRef{UID: "uid-c"}, Container: "abc", At: time.Unix(1004, 0), Why: "pin container abc: in use"}
 		for range 2 { // the second one by a daemon that started meanwhile
-			events.tellRefusal(grant, refusal)
+			events.tell(grant, deviceclasses.FaultRefused, false, refusal.At, refusal.Why)
 		}
-		events.tell(ledger.Grant{Namespace: "default", Name: "c", UID: "older"}, cpuset.New(2), turn{lost: true}, time.Unix(1000, 0))
+		events.tell(ledger.Grant{Namespace: "default", Name: "c", UID: "older"}, deviceclasses.FaultPartitionInvalid, false, time.Unix(1000, 0), cpuset.New(2), "", time.Second)
 		lost := "Warning NUMAExclusivityLost Other tasks may run on CPUs 2-3 of claim c: root invalid"
 		restored := "Normal NUMAExclusivityRestored CPUs 2-3 of claim c are exclusive again. For at most 3s they were not: root invalid"
 		refused := "Warning NUMAContainerRefused A container did not start: pin container abc: in use"
@@ -95,6 +96,40 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 			t.Errorf("events %q, want %q", got, want)
 		}
 	})
+}
+
+// The note has all that is known of the fault, and nothing that is not.
+func TestNotesOfFaultsOfClaims(t *testing.T) {
+	events := newPodEvents(nil, node, eventPace())
+	for _, row := range []struct {
+		fault string
+		over  bool
+		known []any
+		want  string
+	}{
+		{
+			deviceclasses.FaultPartitionInvalid, false, []any{cpuset.New(2, 3), "100% of it", 3 * time.Second},
+			"Warning NUMAExclusivityLost Other tasks may run on CPUs 2-3 of claim c: 100% of it",
+		},
+		{
+			deviceclasses.FaultPartitionInvalid, true, []any{cpuset.New(2, 3), "root invalid", 3 * time.Second},
+			"Normal NUMAExclusivityRestored CPUs 2-3 of claim c are exclusive again. For at most 3s they were not: root invalid",
+		},
+		{deviceclasses.FaultRefused, false, []any{"in use"}, "Warning NUMAContainerRefused A container did not start: in use"},
+		{
+			deviceclasses.FaultNotPinned, false, []any{"main"},
+			"Warning NUMAContainerNotPinned Container main runs on any CPU and any NUMA node, not on those of claim c: the container runtime has not run the driver's hook " +
+				"(turn on CDI in the runtime, and use an OCI runtime that runs hooks), or pinning is stopped on the node",
+		},
+		{deviceclasses.FaultPolicyIgnored, false, []any{"a container has no policy"}, "Warning NUMAMemoryPolicyIgnored Of claim c, a container has no policy"},
+	} {
+		events.tell(ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}, row.fault, row.over, time.Unix(1000, 0), row.known...)
+		event, _ := events.queue.Get()
+		if got := event.kind + " " + event.reason + " " + event.note; got != row.want {
+			t.Errorf("%s: %s, want %s", row.fault, got, row.want)
+		}
+		events.queue.Done(event)
+	}
 }
 
 func TestReadPods(t *testing.T) {

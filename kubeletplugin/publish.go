@@ -60,13 +60,11 @@ type publisher struct {
 
 	withoutConflicts withoutConflicts
 	suspects         func(all []*resourceapi.ResourceSlice) []driver.Suspect // Driver.Suspects; nil: no events about them
-	leftOut, suspect notice
-
-	hugepages, unmet, unexplained lasting
 
 	mu      sync.Mutex
 	devices []resourceapi.Device // must not be changed
-	renewed chan struct{}        // has room for one: devices or the text of a notice was set
+	wrong   map[string]string    // by fault of the Node, what other goroutines say of it
+	renewed chan struct{}        // has room for one: devices or what is wrong was set
 	look    chan struct{}        // has room for one: the guards are to look
 
 	running sync.WaitGroup
@@ -85,18 +83,14 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		publish:   publish,
 		slices:    guards.slices,
 		guards:    guards,
-		events:    events{client: client, nodeName: nodeName, pace: eventPace},
+		events:    events{client: client, nodeName: nodeName, pace: eventPace, told: make(map[string]string)},
+		wrong:     make(map[string]string),
 		pace:      slicePace(),
 		readiness: readiness,
 		renewed:   make(chan struct{}, 1),
 		look:      make(chan struct{}, 1),
 
 		withoutConflicts: withoutConflicts,
-		leftOut:          notice{reason: reasonLeftOut, overReason: reasonNotLeftOut, over: "No device is left out any longer"},
-		suspect:          notice{reason: reasonSuspect, overReason: reasonNoSuspect, over: "No other driver is suspected of giving out CPUs of this node any longer"},
-		hugepages:        lasting{notice: hugepagesNotice()},
-		unmet:            lasting{notice: unmetNotice()},
-		unexplained:      lasting{notice: unexplainedNotice()},
 	}
 }
 
@@ -179,7 +173,7 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 // they differ. While a guard reports a problem, it withdraws the devices instead. While
 // a guard does not know yet, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
-	p.tellLasting(ctx)
+	p.tellWrong(ctx)
 	p.tellSuspects(ctx)
 	if p.mode != nil {
 		p.mode.tell(ctx, &p.events)
@@ -301,7 +295,5 @@ func (p *publisher) report(ctx context.Context, problem error) {
 	case problem != nil && p.readiness.change(Problem{reasonOf(problem), problem.Error()}, ""):
 		logger.Info("Not ready", "pool", p.nodeName, "reason", problem.Error())
 	}
-	if err := p.events.tell(ctx, problem); err != nil {
-		logger.Error(err, "Creating an event on the Node failed, trying again", "node", p.nodeName)
-	}
+	p.events.problem(ctx, problem)
 }

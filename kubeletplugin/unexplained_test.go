@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // placing is a container runtime beside whose driver another program places containers.
@@ -29,7 +31,7 @@ func TestCpusetsOfAnotherProgramAreOneEventOfTheNode(t *testing.T) {
 			}
 		}
 		want := []string{
-			"Warning NUMACpusetsUnexplained " + unexplainedText,
+			"Warning NUMACpusetsUnexplained " + deviceclasses.FaultOf(deviceclasses.FaultUnexplained).Note,
 			"Normal NUMACpusetsExplained Claims and this driver explain the cpusets of all containers",
 		}
 		if told := waitForEvents(t, c, 2); !slices.Equal(told, want) {

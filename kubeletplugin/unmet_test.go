@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
@@ -14,7 +15,7 @@ func TestUnmetSettingsAreEventsOfTheNode(t *testing.T) {
 		p := startReady(t, c)
 		caches := map[string]string{driver.SettingCache: "caches are not published: resctrl is not mounted"}
 		for _, unmet := range []map[string]string{nil, caches, caches, {}} {
-			p.setText(&p.unmet, unmetText(unmet))
+			p.say(deviceclasses.FaultUnmet, notes(deviceclasses.FaultUnmet, unmet))
 			time.Sleep(200 * time.Millisecond) // each is seen, and none again
 		}
 		expectNodeEvents(t, c, "NUMASetting",

@@ -23,6 +23,9 @@ const (
 	lastUnseen  = 8 * time.Minute
 )
 
+// whyNotPinned is what is known of a container that no hook has pinned.
+const whyNotPinned = "the container runtime has not run the driver's hook, or pinning is stopped on the node"
+
 // unpinned finds claims whose containers run although no hook has pinned them: the
 // container runtime ignores CDI devices, or the hooks of the OCI specification. Nothing
 // but the API server says that such containers run.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -82,39 +83,31 @@ func unpreparedClaim(f *Facts) (findings []Finding) {
 }
 
 // notPinned finds claims whose containers run without the driver's hook.
-func notPinned(f *Facts) (findings []Finding) {
-	for _, claim := range f.Objects.Claims {
-		for i := range claim.Status.Devices {
-			device := &claim.Status.Devices[i]
-			condition := meta.FindStatusCondition(device.Conditions, deviceclasses.ConditionExclusive)
-			if device.Driver != driver.Name || condition == nil || condition.Reason != deviceclasses.ReasonNotPinned {
-				continue
-			}
-			findings = append(findings, Finding{
-				Node: device.Pool, Component: "ResourceClaim " + claim.Namespace + "/" + claim.Name, Setting: "condition " + deviceclasses.ConditionExclusive,
-				Expected: "containers that start with the driver's hook: CDI on in the container runtime, an OCI runtime that runs hooks, and no file stop-pinning",
-				Detected: condition.Reason,
-			})
-			break
-		}
-	}
-	return findings
+func notPinned(f *Facts) []Finding {
+	return f.faulty(deviceclasses.FaultNotPinned, func(condition *metav1.Condition) string { return condition.Reason },
+		"containers that start with the driver's hook: CDI on in the container runtime, an OCI runtime that runs hooks, and no file stop-pinning")
 }
 
 // policyIgnored finds claims with a container that runs without their memory policy.
-func policyIgnored(f *Facts) (findings []Finding) {
+func policyIgnored(f *Facts) []Finding {
+	return f.faulty(deviceclasses.FaultPolicyIgnored, func(condition *metav1.Condition) string { return condition.Message },
+		"containers with the memoryPolicy of the claim: an OCI runtime that sets it, such as runc 1.4 or crun 1.24")
+}
+
+// faulty finds claims with a condition that is false because of a fault.
+func (f *Facts) faulty(name string, detected func(*metav1.Condition) string, expected string) (findings []Finding) {
+	fault := deviceclasses.FaultOf(name)
 	for _, claim := range f.Objects.Claims {
 		for i := range claim.Status.Devices {
 			device := &claim.Status.Devices[i]
-			if device.Driver != driver.Name || !meta.IsStatusConditionFalse(device.Conditions, deviceclasses.ConditionMemoryPolicy) {
-				continue
+			condition := meta.FindStatusCondition(device.Conditions, fault.Condition)
+			if device.Driver == driver.Name && condition != nil && condition.Reason == fault.Reason {
+				findings = append(findings, Finding{
+					Node: device.Pool, Component: "ResourceClaim " + claim.Namespace + "/" + claim.Name, Setting: "condition " + fault.Condition,
+					Expected: expected, Detected: detected(condition),
+				})
+				break
 			}
-			findings = append(findings, Finding{
-				Node: device.Pool, Component: "ResourceClaim " + claim.Namespace + "/" + claim.Name, Setting: "condition " + deviceclasses.ConditionMemoryPolicy,
-				Expected: "containers with the memoryPolicy of the claim: an OCI runtime that sets it, such as runc 1.4 or crun 1.24",
-				Detected: meta.FindStatusCondition(device.Conditions, deviceclasses.ConditionMemoryPolicy).Message,
-			})
-			break
 		}
 	}
 	return findings

@@ -12,6 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -57,13 +58,7 @@ func (w *watcher) repairCaches(ctx context.Context) {
 	if report.Changed {
 		w.told = time.Time{} // the plugin publishes it with the next look
 	}
-	for _, text := range report.News {
-		if !w.cacheNews[text] {
-			klog.FromContext(ctx).Info("Caches", "finding", text)
-		}
-	}
-	w.cacheNews = make(map[string]bool, len(report.News))
-	for _, text := range report.News {
-		w.cacheNews[text] = true
+	for _, text := range kubeletplugin.News(&w.cacheNews, report.News) {
+		klog.FromContext(ctx).Info("Caches", "finding", text)
 	}
 }

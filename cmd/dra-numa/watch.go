@@ -56,7 +56,7 @@ type watcher struct {
 	told      time.Time         // when the plugin was last told
 	findings  []string          // of it
 	problems  map[string]string // by what is looked at: the last error
-	cacheNews map[string]bool   // what the last look at caches found
+	cacheNews []string          // what the last look at caches found
 	moved     time.Time         // when all interrupts were last looked at
 	filed     time.Time         // when files were last looked at
 	cgroups   fs.FS             // of the host
@@ -204,11 +204,10 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 	for _, finding := range report {
 		findings = append(findings, finding.String())
 		released = released || finding.Outcome == driver.Released
-		if !slices.Contains(w.findings, finding.String()) {
-			klog.FromContext(ctx).Info("Observed", "finding", finding.String())
-		}
 	}
-	w.findings = findings
+	for _, finding := range kubeletplugin.News(&w.findings, findings) {
+		klog.FromContext(ctx).Info("Observed", "finding", finding)
+	}
 	if released {
 		w.plugin.RefreshPool(ctx)
 	}

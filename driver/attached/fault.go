@@ -1,8 +1,6 @@
 package attached
 
 import (
-	"fmt"
-
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -15,15 +13,14 @@ import (
 // that it is plugged into.
 func Fault(machine numa.Machine, f *numa.PCIFunction) (taint, why string) {
 	if f.Dead {
-		return deviceclasses.FaultDead, fmt.Sprintf("PCI function %s is dead: its NVMe driver has given it up", f.Address)
+		return deviceclasses.FaultDead, deviceclasses.FaultHealth(deviceclasses.FaultDead, f.Address)
 	}
 	if f.Fault != "" {
-		return deviceclasses.FaultUnhealthy, fmt.Sprintf("PCI function %s: %s", f.Address, f.Fault)
+		return deviceclasses.FaultUnhealthy, deviceclasses.FaultHealth(deviceclasses.FaultUnhealthy, f.Address, f.Fault)
 	}
 	for _, end := range []*numa.PCIFunction{f, find(machine, f.PhysFn), find(machine, f.Parent)} {
 		if end != nil && end.FatalErrors > 0 {
-			return deviceclasses.FaultFatalErrors, fmt.Sprintf("PCI function %s: the link had fatal PCIe errors, %s has counted %d since the kernel found it",
-				f.Address, end.Address, end.FatalErrors)
+			return deviceclasses.FaultFatalErrors, deviceclasses.FaultHealth(deviceclasses.FaultFatalErrors, f.Address, end.Address, end.FatalErrors)
 		}
 	}
 	return "", ""

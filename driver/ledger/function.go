@@ -116,7 +116,7 @@ func (f *FunctionShare) gone(machine *numa.Machine) bool {
 
 func (f *FunctionShare) fault(machine *numa.Machine) (why string) {
 	if f.gone(machine) {
-		return fmt.Sprintf("PCI function %s is gone", f.Address)
+		return deviceclasses.FaultHealth(deviceclasses.FaultGone, f.Address)
 	}
 	for i := range machine.PCI {
 		if there := &machine.PCI[i]; there.Address == f.Address {
@@ -124,7 +124,7 @@ func (f *FunctionShare) fault(machine *numa.Machine) (why string) {
 		}
 	}
 	if why == "" && f.Lost {
-		return fmt.Sprintf("PCI function %s has other device nodes than before, which containers of another claim may have: no container of the claim can start", f.Address)
+		return deviceclasses.FaultHealth(deviceclasses.FaultNodesTaken, f.Address)
 	}
 	return why
 }

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,9 +85,10 @@ func TestNamedValuesOfTheChartExist(t *testing.T) {
 func TestNamedMetricsAndAlertsExist(t *testing.T) {
 	metrics := files.Read(t, root+"/docs/monitoring.md") // a test holds its table equal to what the daemon sends
 	check(t, "metric", `\b(dra_numa_[a-z_]+[a-z])\b`, func(name string) bool { return strings.Contains(metrics, "\n| `"+name+"` |") })
-	alerts, events := files.Read(t, chart+"monitoring/alerts.yaml"), sources(t, root+"/kubeletplugin/*.go")
+	alerts := files.Read(t, chart+"monitoring/alerts.yaml")
 	check(t, "alert or event", "`(NUMA[A-Za-z]+)`", func(name string) bool {
-		return strings.Contains(alerts, "- alert: "+name+"\n") || strings.Contains(events, `"`+name+`"`)
+		return strings.Contains(alerts, "- alert: "+name+"\n") ||
+			slices.ContainsFunc(deviceclasses.Faults(), func(fault deviceclasses.Fault) bool { return fault.Event == name || fault.EventOver == name })
 	})
 }
 
@@ -113,17 +113,4 @@ func TestFaultsOfAlertsAreThoseOfTheSpecs(t *testing.T) {
 	if want := strings.Count(rules, "- alert: "); alerts != want {
 		t.Errorf("%d alerts have a spec, want %d", alerts, want)
 	}
-}
-
-// sources returns the text of all files of a pattern.
-func sources(t *testing.T, pattern string) (text string) {
-	t.Helper()
-	paths, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		text += files.Read(t, path)
-	}
-	return text
 }

@@ -26,7 +26,7 @@ import (
 // owners may type the words: the files of the vocabulary, and the packages that must not
 // import it.
 var owners = []string{
-	"deviceclasses/vocabulary.go", "deviceclasses/decode.go", "deviceclasses/nodeconfig.go", "deviceclasses/zoneconfig.go",
+	"deviceclasses/vocabulary.go", "deviceclasses/fault.go", "deviceclasses/decode.go", "deviceclasses/nodeconfig.go", "deviceclasses/zoneconfig.go",
 	"deviceclasses/cacheconfig.go", "deviceclasses/cachepools.go", "deviceclasses/deviceconfig.go", "deviceclasses/selection.go",
 	"deviceclasses/performanceconfig.go", "deviceclasses/nodeperformance.go", "deviceclasses/frequency.go",
 	"numa/", "cdi/pin/", "cmd/numa-pin/",
@@ -34,15 +34,15 @@ var owners = []string{
 
 // exceptions are words of the same letters that mean something else, by file.
 var exceptions = map[string][]string{
-	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid},                           // the name of a check
-	"cluster/holdings/web/overview.go": {deviceclasses.FrequencyMin},                                    // an attribute of HTML
-	"cmd/kubectl-numa/generate.go":     {string(deviceclasses.CapacityMemory)},                          // a flag
-	"cmd/kubectl-numa/manifests.go":    {string(deviceclasses.CapacityMemory), string(numa.MixedCores)}, // flags
-	"cmd/kubectl-numa/policy.go":       {string(deviceclasses.AttributeCoreType)},                       // a key of --policy
-	"driver/reservedmemory.go":         {string(deviceclasses.CapacityMemory)},                          // in the kubelet's configuration
-	"driver/rivals.go":                 {string(deviceclasses.CapacityCPU)},                             // a capacity of other drivers
-	"kubeletplugin/metrics/family.go":  {string(deviceclasses.CapacityCPU)},                             // a label
-	"kubeletplugin/rivals.go":          {string(deviceclasses.CapacityMemory)},                          // a word of its file
+	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid, deviceclasses.FaultNotPinned}, // names of checks
+	"cluster/holdings/web/overview.go": {deviceclasses.FrequencyMin},                                        // an attribute of HTML
+	"cmd/kubectl-numa/generate.go":     {string(deviceclasses.CapacityMemory)},                              // a flag
+	"cmd/kubectl-numa/manifests.go":    {string(deviceclasses.CapacityMemory), string(numa.MixedCores)},     // flags
+	"cmd/kubectl-numa/policy.go":       {string(deviceclasses.AttributeCoreType)},                           // a key of --policy
+	"driver/reservedmemory.go":         {string(deviceclasses.CapacityMemory)},                              // in the kubelet's configuration
+	"driver/rivals.go":                 {string(deviceclasses.CapacityCPU)},                                 // a capacity of other drivers
+	"kubeletplugin/metrics/family.go":  {string(deviceclasses.CapacityCPU)},                                 // a label
+	"kubeletplugin/rivals.go":          {string(deviceclasses.CapacityMemory)},                              // a word of its file
 	"driver/ledger/cache.go": { // fields of the checkpoint
 		string(deviceclasses.CapacityBandwidthPercent), string(deviceclasses.CapacityBandwidthMBps),
 	},
@@ -167,6 +167,47 @@ func TestEveryWordOfAnObjectIsDocumented(t *testing.T) {
 		if !documented(pool) {
 			t.Errorf("no page in docs names the pool %q", pool)
 		}
+	}
+}
+
+// A fault is a name, a row of the table, and code that finds it.
+func TestEveryFaultIsARowThatIsFound(t *testing.T) {
+	found := map[string]bool{}
+	eachFile(t, []string{"deviceclasses/"}, func(_ func(ast.Node) string, file *ast.File, _ string) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if name, ok := n.(*ast.SelectorExpr); ok {
+				found[name.Sel.Name] = true
+			}
+			return true
+		})
+	})
+	rows := map[string]bool{}
+	for _, fault := range deviceclasses.Faults() {
+		if rows[fault.Name] {
+			t.Errorf("%s has two rows", fault.Name)
+		}
+		rows[fault.Name] = true
+		if !fault.Taints && fault.Health == "" && fault.Condition == "" && fault.Event == "" {
+			t.Errorf("%s is said nowhere", fault.Name)
+		}
+		if (fault.Condition == "") != (fault.Reason == "") || (fault.Condition == "") != (fault.Message == "") || (fault.EventOver == "") != (fault.NoteOver == "") || fault.Event == "" && fault.EventOver != "" {
+			t.Errorf("a part of the condition or of the events of %s is missing: %+v", fault.Name, fault)
+		}
+	}
+	for name, text := range constants(t, "../../deviceclasses") {
+		if !strings.HasPrefix(name, "Fault") {
+			continue
+		}
+		if !rows[text] {
+			t.Errorf("deviceclasses.%s has no row", name)
+		}
+		if !found[name] {
+			t.Errorf("nothing finds deviceclasses.%s", name)
+		}
+		delete(rows, text)
+	}
+	for text := range rows {
+		t.Errorf("the row %q is of no constant Fault…", text)
 	}
 }
 

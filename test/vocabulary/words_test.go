@@ -23,12 +23,16 @@ var common = []string{
 
 // words returns the words that mean only one thing: all constants of package
 // deviceclasses that are not common, the names of attributes with and without their domain,
-// and their values that are words of package numa: kinds, core types and pools.
+// their values that are words of package numa: kinds, core types and pools, and the reasons of
+// conditions and events of faults.
 func words(t *testing.T) (list []string) {
 	t.Helper()
 	texts := slices.Collect(maps.Values(constants(t, "../../deviceclasses")))
 	for _, attribute := range deviceclasses.Attributes() {
 		texts = append(texts, string(attribute.Name), string(deviceclasses.FullName(attribute.Name)))
+	}
+	for _, fault := range deviceclasses.Faults() {
+		texts = append(texts, fault.Reason, fault.Event, fault.EventOver)
 	}
 	texts = slices.Concat(texts, deviceclasses.FunctionKinds(), deviceclasses.CoreTypes(), deviceclasses.ClaimPools())
 	for _, word := range common {
@@ -36,7 +40,7 @@ func words(t *testing.T) (list []string) {
 			t.Errorf("%q is listed as a common word, but there is no such word", word)
 		}
 	}
-	return slices.DeleteFunc(texts, func(text string) bool { return slices.Contains(common, text) })
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" || slices.Contains(common, text) })
 }
 
 // constants returns the texts of the exported constants in the files of a folder, by name.
