@@ -59,15 +59,16 @@ image: build cc
 	$(STATIC) go run ./deployments/image -ref $(IMAGE) -out bin/images/dra-driver-numa.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/dra-numa /numa-pin=bin/numa-pin /numa-webhook=bin/numa-webhook /numa-nvml=dynamic:bin/numa-nvml
 
-KREW_ARCHS ?= amd64 arm64
+# Where the plugin of kubectl runs. All other programs run on Linux only.
+PLUGIN_PLATFORMS ?= linux_amd64 linux_arm64 darwin_amd64 darwin_arm64 windows_amd64 windows_arm64
 
 .PHONY: krew
 krew:
 	mkdir -p bin/krew
-	$(foreach arch,$(KREW_ARCHS),$(call krew-archive,$(arch))$(newline))
+	$(foreach platform,$(PLUGIN_PLATFORMS),$(call krew-archive,$(platform))$(newline))
 
 define krew-archive
-	GOOS=linux GOARCH=$(1) $(GO_BUILD) -o bin/krew/kubectl-numa ./cmd/kubectl-numa
+	$(call plugin-env,$(1)) $(GO_BUILD) -o bin/krew/ ./cmd/kubectl-numa
 	$(STATIC) go run ./deployments/release $(call plugin-archive,bin/krew,bin/krew,$(1))
 endef
 
@@ -76,9 +77,16 @@ define newline
 
 endef
 
+# plugin-env is what Go needs to build for the platform $(1).
+plugin-env = GOOS=$(firstword $(subst _, ,$(1))) GOARCH=$(lastword $(subst _, ,$(1)))
+
+# plugin is the name of the plugin's file on the platform $(1).
+plugin = kubectl-numa$(if $(filter windows_%,$(1)),.exe)
+
 # plugin-archive has the arguments of deployments/release that write an archive of krew to
-# the folder $(1), with the program in the folder $(2), for the architecture $(3).
-plugin-archive = archive $(1)/kubectl-numa_$(VERSION)_linux_$(3).tar.gz LICENSE=LICENSE kubectl-numa=x:$(2)/kubectl-numa
+# the folder $(1), with the program in the folder $(2), for the platform $(3). Krew unpacks
+# it on Windows, too.
+plugin-archive = archive $(1)/kubectl-numa_$(VERSION)_$(3).tar.gz LICENSE=LICENSE $(call plugin,$(3))=x:$(2)/$(call plugin,$(3))
 
 # What decides the bytes of a release, apart from the source: the version of Go, and what
 # links numa-nvml, the only program with C in it. CGO_PACKAGES= does without this check.
@@ -101,8 +109,9 @@ release: cc
 	$(RELEASE_ENV) CGO_ENABLED=0 go build -o bin/release-programs/ ./deployments/release ./deployments/image
 	$(RELEASE_ENV) CGO_ENABLED=0 go -C deployments/sbom build -o ../../bin/release-programs/ .
 	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION)
-	$(foreach arch,$(KREW_ARCHS),$(call release-arch,$(arch),bin/release-programs/linux_$(arch))$(newline))
-	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/*linux_*/*
+	$(foreach arch,amd64 arm64,$(call release-arch,$(arch),bin/release-programs/linux_$(arch))$(newline))
+	$(foreach platform,$(PLUGIN_PLATFORMS),$(call release-plugin,$(platform),bin/release-programs/plugin_$(platform))$(newline))
+	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/*_*/*
 	bin/release-programs/release sums $(RELEASE)
 
 # is-installed fails unless the package $(1), a name and a version, is installed.
@@ -111,14 +120,18 @@ found=$$(dpkg-query --show --showformat='$${Package}=$${Version}' $(firstword $(
 [[ "$$found" == "$(1)" ]] || { echo "make: numa-nvml is to be built with $(1), here is $${found:-none}: install it, or set CGO_PACKAGES= and get other bytes" >&2; exit 1; }
 endef
 
-# release-arch builds what a release has for the architecture $(1): programs in the folder $(2),
-# the plugin, and archives and image of them.
+# release-plugin builds the plugin for the platform $(1) in the folder $(2), and its archive.
+define release-plugin
+	$(RELEASE_ENV) $(call plugin-env,$(1)) CGO_ENABLED=0 go $(BUILD) -o $(2)/ ./cmd/kubectl-numa
+	bin/release-programs/release $(call plugin-archive,$(RELEASE),$(2),$(1))
+endef
+
+# release-arch builds what a release has for Linux on the architecture $(1): programs in the
+# folder $(2), and archives and image of them.
 define release-arch
 	$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=0 go $(BUILD) -o $(2)/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook
-	$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=0 go $(BUILD) -o bin/release-programs/plugin_linux_$(1)/ ./cmd/kubectl-numa
 	$(if $(filter numa-nvml,$(RELEASED_$(1))),$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=1 go build -ldflags '-s -w' -o $(2)/ ./cmd/numa-nvml,\
 	  @echo "make: the release has no numa-nvml for $(1), which needs a C compiler for $(1)")
-	bin/release-programs/release $(call plugin-archive,$(RELEASE),bin/release-programs/plugin_linux_$(1),$(1))
 	bin/release-programs/release archive $(RELEASE)/dra-driver-numa_$(VERSION)_linux_$(1).tar.gz LICENSE=LICENSE $(foreach name,$(RELEASED_$(1)),$(name)=x:$(2)/$(name))
 	bin/release-programs/image -arch $(1) -ref localhost/dra-driver-numa:$(VERSION) -out $(RELEASE)/dra-driver-numa-image_$(VERSION)_linux_$(1).tar \
 	  -entrypoint /dra-numa $(foreach name,$(RELEASED_$(1)),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))

@@ -40,6 +40,21 @@ func TestPageListsTheCommands(t *testing.T) {
 	golden.Check(t, page, head+begin+list.String()+end+tail)
 }
 
+// The README draws machines as the command does.
+func TestReadmeHasTheDrawingsOfTopology(t *testing.T) {
+	readme := testfiles.Read(t, "../../README.md")
+	for line, preset := range map[string]string{
+		"go run ./cmd/kubectl-numa topology --preset rig": "rig",
+		"kubectl numa topology --root /tmp/machine":       "no-numa",
+	} {
+		_, block, found := strings.Cut(readme, "```\n$ "+line+"\n")
+		block, _, _ = strings.Cut(block, "```")
+		if want := mustCall(t, "topology", "--preset", preset); !found || !strings.HasPrefix(want, strings.TrimSuffix(block, "...\n")) {
+			t.Errorf("%s: the README has\n%s\nwant the beginning of\n%s", line, block, want)
+		}
+	}
+}
+
 // The files of the folder help are those of the commands.
 func TestEveryHelpIsOfACommand(t *testing.T) {
 	files, err := os.ReadDir("help")

@@ -67,7 +67,10 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		{topology, "--width wide", `invalid argument "wide" for "--width" flag: want a whole number`},
 		{topology, "--root /no/such", "--root: open /no/such: no such file or directory"},
 		{topology, "--root " + rig + "/proc", `--root "` + rig + `/proc": there is no folder sys` + "\n" +
-			"kubectl-numa: hint: name the folder with the machine's sys and proc"},
+			"kubectl-numa: hint: name the folder with the machine's sys and proc, which only Linux has\n" +
+			"kubectl-numa: hint: set --preset for a known machine, such as rig"},
+		{topology, "--preset rig", "--root and --preset: set only one of them"},
+		{nil, "topology --preset x", `--preset "x": there is no such machine, allowed are rig, `},
 		{slices, "-o table", `invalid argument "table" for "-o, --output" flag: allowed are yaml, json, jsonpath=TEMPLATE`},
 		{slices, "--node-name=", "the name of the node is missing: set --node-name"},
 		{slices, "--node-name A_b", `--node-name "A_b": a lowercase RFC 1123 subdomain must consist of`},

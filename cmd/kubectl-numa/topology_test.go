@@ -55,6 +55,16 @@ func TestTopologyInEveryForm(t *testing.T) {
 	}
 }
 
+func TestPresetIsTheMachineInItsFolder(t *testing.T) {
+	dir := sample.Folder(t, "epyc-2s-nps4")
+	for _, command := range []string{"topology", "slices --node-name n", "pick --cpus 2"} {
+		want := mustCall(t, strings.Fields(command+" --root "+dir)...)
+		if diff := cmp.Diff(want, mustCall(t, strings.Fields(command+" --preset epyc-2s-nps4")...)); diff != "" {
+			t.Errorf("%s (-root +preset):\n%s", command, diff)
+		}
+	}
+}
+
 // A bundle has the machine of each node that answers.
 func TestTopologyOfANodeOfABundle(t *testing.T) {
 	a := installedCluster(t)
@@ -79,6 +89,7 @@ func TestTopologyOfANodeOfABundle(t *testing.T) {
 		"--from " + path:                           "--from: a bundle has a machine for each node: set --node\n",
 		"--node worker-1":                          "--node names a node of a bundle: set --from\n",
 		"--from " + path + " --node a --root /":    "--root and --from: set only one of them\n",
+		"--from " + path + " --preset rig":         "--preset and --from: set only one of them\n",
 		"--from " + path + " --node worker-9":      `--from "` + path + `": the bundle has no files of node "worker-9"` + "\nkubectl-numa: hint: the bundle has files of worker-1\n",
 		"--from " + noMachine + " --node worker-1": `--from "` + noMachine + `": the bundle has no files of node "worker-1": run dra-numa machine in pod dra-numa/driver-x, container driver: command terminated with exit code 2: dra-numa: error: old` + "\n",
 	} {

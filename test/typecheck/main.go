@@ -31,8 +31,8 @@ func check(path, system string) error {
 	if err != nil {
 		return err
 	}
-	if errors := packages.PrintErrors(read); errors > 0 {
-		return fmt.Errorf("%d errors", errors)
+	if count := packages.PrintErrors(read); count > 0 {
+		return fmt.Errorf("%d errors", count)
 	}
 	return nil
 }
