@@ -83,20 +83,22 @@ plugin-archive = archive $(1)/kubectl-numa_$(VERSION)_linux_$(3).tar.gz LICENSE=
 # What decides the bytes of a release, apart from the source: the version of Go, and what
 # links numa-nvml, the only program with C in it. CGO_PACKAGES= does without this check.
 RELEASE_GO   := go1.26.8
-CGO_PACKAGES ?= gcc-12=12.2.0-14+deb12u1 binutils=2.40-2 libc6-dev=2.36-9+deb12u14
+CGO_PACKAGES ?= gcc-12=12.2.0-14+deb12u1 binutils=2.40-2 libc6-dev=2.36-9+deb12u14 \
+  gcc-12-aarch64-linux-gnu=12.2.0-14cross1 binutils-aarch64-linux-gnu=2.40-2 libc6-dev-arm64-cross=2.36-8cross1
+CC_amd64     := x86_64-linux-gnu-gcc
+CC_arm64     := aarch64-linux-gnu-gcc
 RELEASE_ENV  := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS='-trimpath -buildvcs=false' GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0
 RELEASE      := bin/release
 # The time that the SBOM has.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 
-# What a release has for an architecture: numa-nvml needs a C compiler for it.
-RELEASED_amd64 := dra-numa numa-nvml numa-pin numa-webhook
-RELEASED_arm64 := dra-numa numa-pin numa-webhook
+# The programs of the image.
+RELEASED := dra-numa numa-nvml numa-pin numa-webhook
 
 .PHONY: release
-release: cc
+release: cc cc-arm64
 	@$(foreach package,$(CGO_PACKAGES),$(call is-installed,$(package)); )true
-	@[[ "$$(go env GOHOSTARCH)" == amd64 ]] || { echo "make: build a release on amd64, not on $$(go env GOHOSTARCH): numa-nvml needs a C compiler" >&2; exit 1; }
+	@[[ "$$(go env GOHOSTARCH)" == amd64 ]] || { echo "make: build a release on amd64, not on $$(go env GOHOSTARCH): numa-nvml needs C compilers of amd64" >&2; exit 1; }
 	rm -rf $(RELEASE) bin/release-programs; mkdir -p $(RELEASE) bin/release-programs
 	$(RELEASE_ENV) CGO_ENABLED=0 go build -o bin/release-programs/ ./deployments/release ./deployments/image
 	$(RELEASE_ENV) CGO_ENABLED=0 go -C deployments/sbom build -o ../../bin/release-programs/ .
@@ -116,12 +118,11 @@ endef
 define release-arch
 	$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=0 go $(BUILD) -o $(2)/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook
 	$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=0 go $(BUILD) -o bin/release-programs/plugin_linux_$(1)/ ./cmd/kubectl-numa
-	$(if $(filter numa-nvml,$(RELEASED_$(1))),$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=1 go build -ldflags '-s -w' -o $(2)/ ./cmd/numa-nvml,\
-	  @echo "make: the release has no numa-nvml for $(1), which needs a C compiler for $(1)")
+	$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=1 CC=$(CC_$(1)) go build -ldflags '-s -w' -o $(2)/ ./cmd/numa-nvml
 	bin/release-programs/release $(call plugin-archive,$(RELEASE),bin/release-programs/plugin_linux_$(1),$(1))
-	bin/release-programs/release archive $(RELEASE)/dra-driver-numa_$(VERSION)_linux_$(1).tar.gz LICENSE=LICENSE $(foreach name,$(RELEASED_$(1)),$(name)=x:$(2)/$(name))
+	bin/release-programs/release archive $(RELEASE)/dra-driver-numa_$(VERSION)_linux_$(1).tar.gz LICENSE=LICENSE $(foreach name,$(RELEASED),$(name)=x:$(2)/$(name))
 	bin/release-programs/image -arch $(1) -ref localhost/dra-driver-numa:$(VERSION) -out $(RELEASE)/dra-driver-numa-image_$(VERSION)_linux_$(1).tar \
-	  -entrypoint /dra-numa $(foreach name,$(RELEASED_$(1)),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))
+	  -entrypoint /dra-numa $(foreach name,$(RELEASED),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))
 endef
 
 # The second build is of the same files in another folder, with other times and modes, another
@@ -137,7 +138,7 @@ release-again:
 	@for path in bin/release-programs/*linux_*/*; do \
 	  emulator=; [[ $$path != *_arm64/* ]] || emulator=$$(command -v qemu-aarch64-static || command -v qemu-aarch64) || \
 	    { echo "make: $$path was not started: there is no qemu-aarch64 (package qemu-user-static)"; continue; }; \
-	  $$emulator $$path --help >/dev/null; \
+	  QEMU_LD_PREFIX=/usr/aarch64-linux-gnu $$emulator $$path --help >/dev/null; \
 	done
 
 # apt-install installs Debian packages $(1), with new lists of packages where the present ones, if
@@ -151,6 +152,12 @@ cc:
 	@command -v $${CC:-gcc} >/dev/null || { \
 	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers' >&2; exit 1; }; \
 	  $(call apt-install,gcc libc6-dev); }
+
+# numa-nvml of a release is also for arm64.
+.PHONY: cc-arm64
+cc-arm64:
+	@command -v $(CC_arm64) >/dev/null || ! command -v apt-get >/dev/null || \
+	  $(call apt-install,gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 # test/hwloc compares our reader with it, and skips where there is neither.
 .PHONY: lstopo
