@@ -89,11 +89,15 @@ CC_amd64     := x86_64-linux-gnu-gcc
 CC_arm64     := aarch64-linux-gnu-gcc
 RELEASE_ENV  := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS='-trimpath -buildvcs=false' GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0
 RELEASE      := bin/release
-# The time that the SBOM has.
+# The time that SBOM and images have, and the commit that images are of.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+REVISION          ?= $(shell git rev-parse HEAD)
 
-# The programs of the image.
-RELEASED := dra-numa numa-nvml numa-pin numa-webhook
+# The programs of the image, and what it says of itself, with names that begin with
+# org.opencontainers.image.
+RELEASED     := dra-numa numa-nvml numa-pin numa-webhook
+IMAGE_LABELS  = title=dra-driver-numa version=$(VERSION) revision=$(REVISION) created=$(shell date --utc --date=@$(SOURCE_DATE_EPOCH) +%FT%TZ) \
+  licenses=Apache-2.0 source=https://github.com/dra-driver-numa/dra-driver-numa
 
 .PHONY: release
 release: cc cc-arm64
@@ -121,14 +125,17 @@ define release-arch
 	$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=1 CC=$(CC_$(1)) go build -ldflags '-s -w' -o $(2)/ ./cmd/numa-nvml
 	bin/release-programs/release $(call plugin-archive,$(RELEASE),bin/release-programs/plugin_linux_$(1),$(1))
 	bin/release-programs/release archive $(RELEASE)/dra-driver-numa_$(VERSION)_linux_$(1).tar.gz LICENSE=LICENSE $(foreach name,$(RELEASED),$(name)=x:$(2)/$(name))
+	bin/release-programs/release licenses $(2).licenses $(2)/*
 	bin/release-programs/image -arch $(1) -ref localhost/dra-driver-numa:$(VERSION) -out $(RELEASE)/dra-driver-numa-image_$(VERSION)_linux_$(1).tar \
-	  -entrypoint /dra-numa $(foreach name,$(RELEASED),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))
+	  -compress $(foreach label,$(IMAGE_LABELS),-label org.opencontainers.image.$(label)) -entrypoint /dra-numa \
+	  /licenses/LICENSE=LICENSE /licenses/THIRD_PARTY_LICENSES=$(2).licenses $(foreach name,$(RELEASED),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))
 endef
 
 # The second build is of the same files in another folder, with other times and modes, another
 # umask and time zone, and without anything that an earlier build has left.
 .PHONY: release-again
 release-again: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
+release-again: export REVISION := $(REVISION)
 release-again:
 	@again=$$(mktemp -d); trap 'rm -rf "$$again"' EXIT; there="$$again/elsewhere"; mkdir "$$there" "$$again/cache"; \
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$there"; \
