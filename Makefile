@@ -27,7 +27,7 @@ IMAGE    := localhost/dra-driver-numa:dev
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 # Everything with Go files of its own go.mod, this folder first.
-MODULES  := . deployments/sbom test/rig test/monitoring test/bench test/kind test/scale
+MODULES  := . deployments/push deployments/sbom test/rig test/monitoring test/bench test/kind test/scale
 
 .PHONY: help
 help:
@@ -99,14 +99,19 @@ RELEASED     := dra-numa numa-nvml numa-pin numa-webhook
 IMAGE_LABELS  = title=dra-driver-numa version=$(VERSION) revision=$(REVISION) created=$(shell date --utc --date=@$(SOURCE_DATE_EPOCH) +%FT%TZ) \
   licenses=Apache-2.0 source=https://github.com/dra-driver-numa/dra-driver-numa
 
+# Where push puts a release, such as registry.example/team: the chart has it, so a release with
+# another one has other bytes.
+REGISTRY ?=
+
 .PHONY: release
-release: cc cc-arm64
+release: cc
 	@$(foreach package,$(CGO_PACKAGES),$(call is-installed,$(package)); )true
 	@[[ "$$(go env GOHOSTARCH)" == amd64 ]] || { echo "make: build a release on amd64, not on $$(go env GOHOSTARCH): numa-nvml needs C compilers of amd64" >&2; exit 1; }
 	rm -rf $(RELEASE) bin/release-programs; mkdir -p $(RELEASE) bin/release-programs
 	$(RELEASE_ENV) CGO_ENABLED=0 go build -o bin/release-programs/ ./deployments/release ./deployments/image
 	$(RELEASE_ENV) CGO_ENABLED=0 go -C deployments/sbom build -o ../../bin/release-programs/ .
-	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION)
+	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION) $(REGISTRY)
+	$(TOOL) helm template dra-driver-numa $(RELEASE)/dra-driver-numa-$(VERSION:v%=%).tgz --namespace dra-numa --no-hooks | cat deployments/namespace.yaml - >$(RELEASE)/install.yaml
 	$(foreach arch,$(KREW_ARCHS),$(call release-arch,$(arch),bin/release-programs/linux_$(arch))$(newline))
 	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/*linux_*/*
 	bin/release-programs/release sums $(RELEASE)
@@ -131,6 +136,12 @@ define release-arch
 	  /licenses/LICENSE=LICENSE /licenses/THIRD_PARTY_LICENSES=$(2).licenses $(foreach name,$(RELEASED),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))
 endef
 
+.PHONY: push
+push: $(if $(REGISTRY),release)
+	@[[ -n "$(REGISTRY)" ]] || { echo "usage: make push VERSION=v0.1.0 REGISTRY=registry.example/team" >&2; exit 2; }
+	$(STATIC) go -C deployments/push build -o ../../bin/release-programs/ .
+	bin/release-programs/push $(RELEASE) $(VERSION) $(REGISTRY)
+
 # The second build is of the same files in another folder, with other times and modes, another
 # umask and time zone, and without anything that an earlier build has left.
 .PHONY: release-again
@@ -153,18 +164,14 @@ release-again:
 apt-install = { apt-get install --yes --no-install-recommends $(1) || \
   { apt-get update && apt-get install --yes --no-install-recommends $(1); }; }
 
-# The race detector needs a C compiler.
+# The race detector needs a C compiler, and numa-nvml of a release one for arm64, too.
+release: CROSS := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+
 .PHONY: cc
 cc:
-	@command -v $${CC:-gcc} >/dev/null || { \
-	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers' >&2; exit 1; }; \
-	  $(call apt-install,gcc libc6-dev); }
-
-# numa-nvml of a release is also for arm64.
-.PHONY: cc-arm64
-cc-arm64:
-	@command -v $(CC_arm64) >/dev/null || ! command -v apt-get >/dev/null || \
-	  $(call apt-install,gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+	@{ command -v $${CC:-gcc} && command -v $(if $(CROSS),$(CC_arm64),true); } >/dev/null || { \
+	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers$(if $(CROSS), for amd64 and arm64)' >&2; exit 1; }; \
+	  $(call apt-install,gcc libc6-dev $(CROSS)); }
 
 # test/hwloc compares our reader with it, and skips where there is neither.
 .PHONY: lstopo

@@ -19,7 +19,7 @@ import (
 
 const usage = `usage: release archive FILE.tar.gz NAME=FILE…   (a program has the mode 755: NAME=x:FILE)
        release licenses FILE PROGRAM…
-       release chart FOLDER CHART vMAJOR.MINOR.PATCH
+       release chart FOLDER CHART vMAJOR.MINOR.PATCH [REGISTRY]
        release sums FOLDER`
 
 // errUsage marks an error in how the command was called: exit status 2.
@@ -49,7 +49,9 @@ func run(ctx context.Context, args []string) error {
 		}
 		return archive.Replace(args[1], texts)
 	case len(args) == 4 && args[0] == "chart":
-		return writeChart(args[1], args[2], args[3])
+		return writeChart(args[1], args[2], args[3], "")
+	case len(args) == 5 && args[0] == "chart":
+		return writeChart(args[1], args[2], args[3], args[4])
 	case len(args) == 2 && args[0] == "sums":
 		return writeSums(args[1])
 	default:

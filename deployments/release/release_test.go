@@ -93,6 +93,23 @@ func TestChartIsPackedWithItsVersion(t *testing.T) {
 	}
 }
 
+// Whoever pulls the chart gets the image from where the chart is.
+func TestChartOfARegistryHasItsImage(t *testing.T) {
+	packed := map[string]string{}
+	for _, file := range files.Unpack(t, []byte(release(t, "dra-driver-numa-1.2.3-rc.1.tgz", "chart", "OUT", chart, version, "registry.example:5000/team"))) {
+		packed[strings.TrimPrefix(file.Name, "dra-driver-numa/")] = file.Text
+	}
+	values, readme := files.Read(t, chart+"/values.yaml"), files.Read(t, chart+"/README.md")
+	if want := strings.Replace(values, "\n  repository: localhost/dra-driver-numa\n", "\n  repository: registry.example:5000/team/dra-driver-numa\n", 1); values == want || packed["values.yaml"] != want {
+		t.Errorf("values.yaml is\n%s", packed["values.yaml"])
+	}
+	golden.Contains(t, packed["README.md"], "\nhelm install dra-driver-numa oci://registry.example:5000/team/charts/dra-driver-numa ",
+		"| `image.repository` | `\"registry.example:5000/team/dra-driver-numa\"` |")
+	if strings.Contains(packed["README.md"], "REGISTRY") || strings.Count(packed["README.md"], "\n") != strings.Count(readme, "\n") {
+		t.Errorf("README.md is\n%s", packed["README.md"])
+	}
+}
+
 func TestSumsAreOfAllFilesButTheirOwn(t *testing.T) {
 	folder := t.TempDir()
 	files.Write(t, filepath.Join(folder, "b"), "two")
@@ -122,6 +139,7 @@ func TestNonsenseWritesNothing(t *testing.T) {
 		"licenses OUT/a " + chart:                    "read build information of " + chart + ": ",
 		"chart OUT " + chart + " dev":                `version "dev": want vMAJOR.MINOR.PATCH, such as v0.1.0`,
 		"chart OUT " + chart + " v1.2":               `version "v1.2": want vMAJOR.MINOR.PATCH, such as v0.1.0`,
+		"chart OUT " + chart + " v1.2.3 https://a":   `registry "https://a": want HOST[:PORT][/PATH], such as registry.example/team`,
 		"chart OUT OUT/missing v1.2.3":               "chart OUT/missing: stat .: no such file or directory",
 		"sums OUT/missing":                           "open OUT/missing: no such file or directory",
 	} {
