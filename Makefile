@@ -85,7 +85,7 @@ plugin-archive = archive $(1)/kubectl-numa_$(VERSION)_linux_$(3).tar.gz LICENSE=
 RELEASE_GO   := go1.26.8
 CGO_PACKAGES ?= gcc-12=12.2.0-14+deb12u1 binutils=2.40-2 libc6-dev=2.36-9+deb12u14 \
   gcc-12-aarch64-linux-gnu=12.2.0-14cross1 binutils-aarch64-linux-gnu=2.40-2 libc6-dev-arm64-cross=2.36-8cross1
-CC_amd64     := x86_64-linux-gnu-gcc
+CC_amd64     := gcc
 CC_arm64     := aarch64-linux-gnu-gcc
 RELEASE_ENV  := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS='-trimpath -buildvcs=false' GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0
 RELEASE      := bin/release
