@@ -89,6 +89,7 @@ CC_amd64     := gcc
 CC_arm64     := aarch64-linux-gnu-gcc
 RELEASE_ENV  := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS='-trimpath -buildvcs=false' GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0
 RELEASE      := bin/release
+HELM         := $(TOOL) helm
 # The time that SBOM and images have, and the commit that images are of.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 REVISION          ?= $(shell git rev-parse HEAD)
@@ -111,7 +112,7 @@ release: cc
 	$(RELEASE_ENV) CGO_ENABLED=0 go build -o bin/release-programs/ ./deployments/release ./deployments/image
 	$(RELEASE_ENV) CGO_ENABLED=0 go -C deployments/sbom build -o ../../bin/release-programs/ .
 	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION) $(REGISTRY)
-	$(TOOL) helm template dra-driver-numa $(RELEASE)/dra-driver-numa-$(VERSION:v%=%).tgz --namespace dra-numa --no-hooks | cat deployments/namespace.yaml - >$(RELEASE)/install.yaml
+	$(HELM) template dra-driver-numa $(RELEASE)/dra-driver-numa-$(VERSION:v%=%).tgz --namespace dra-numa --no-hooks | cat deployments/namespace.yaml - >$(RELEASE)/install.yaml
 	$(foreach arch,$(KREW_ARCHS),$(call release-arch,$(arch),bin/release-programs/linux_$(arch))$(newline))
 	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/*linux_*/*
 	bin/release-programs/release sums $(RELEASE)
@@ -148,10 +149,10 @@ push: $(if $(REGISTRY),release)
 release-again: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
 release-again: export REVISION := $(REVISION)
 release-again:
-	@again=$$(mktemp -d); trap 'rm -rf "$$again"' EXIT; there="$$again/elsewhere"; mkdir "$$there" "$$again/cache"; \
+	@helm=$$($(TOOL) -n helm); again=$$(mktemp -d); trap 'rm -rf "$$again"' EXIT; there="$$again/elsewhere"; mkdir "$$there" "$$again/cache"; \
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$there"; \
 	find "$$there" -type f -exec chmod g+w {} + -exec touch -d 2001-02-03 {} +; \
-	(umask 077; export TZ=Asia/Kathmandu GOCACHE="$$again/cache"; $(MAKE) --no-print-directory -C "$$there" release); \
+	(umask 077; export TZ=Asia/Kathmandu GOCACHE="$$again/cache"; $(MAKE) --no-print-directory -C "$$there" release HELM="$$helm"); \
 	diff $(RELEASE)/SHA256SUMS "$$there/$(RELEASE)/SHA256SUMS"; echo "make: both builds have the same bytes"
 	@for path in bin/release-programs/*linux_*/*; do \
 	  emulator=; [[ $$path != *_arm64/* ]] || emulator=$$(command -v qemu-aarch64-static || command -v qemu-aarch64) || \
