@@ -27,7 +27,7 @@ IMAGE    := localhost/dra-driver-numa:dev
 export CGO_CFLAGS := -O2 -g -Wno-deprecated-declarations
 
 # Everything with Go files of its own go.mod, this folder first.
-MODULES  := . deployments/sbom test/rig test/monitoring test/bench test/kind test/scale
+MODULES  := . deployments/push deployments/sbom test/rig test/monitoring test/bench test/kind test/scale
 
 .PHONY: help
 help:
@@ -91,27 +91,39 @@ plugin-archive = archive $(1)/kubectl-numa_$(VERSION)_$(3).tar.gz LICENSE=LICENS
 # What decides the bytes of a release, apart from the source: the version of Go, and what
 # links numa-nvml, the only program with C in it. CGO_PACKAGES= does without this check.
 RELEASE_GO   := go1.26.8
-CGO_PACKAGES ?= gcc-12=12.2.0-14+deb12u1 binutils=2.40-2 libc6-dev=2.36-9+deb12u14
+CGO_PACKAGES ?= gcc-12=12.2.0-14+deb12u1 binutils=2.40-2 libc6-dev=2.36-9+deb12u14 \
+  gcc-12-aarch64-linux-gnu=12.2.0-14cross1 binutils-aarch64-linux-gnu=2.40-2 libc6-dev-arm64-cross=2.36-8cross1
+CC_amd64     := gcc
+CC_arm64     := aarch64-linux-gnu-gcc
 RELEASE_ENV  := GOTOOLCHAIN=$(RELEASE_GO) GOFLAGS='-trimpath -buildvcs=false' GOEXPERIMENT= GOAMD64=v1 GOARM64=v8.0
 RELEASE      := bin/release
-# The time that the SBOM has.
+HELM         := $(TOOL) helm
+# The time that SBOM and images have, and the commit that images are of.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+REVISION          ?= $(shell git rev-parse HEAD)
 
-# What a release has for an architecture: numa-nvml needs a C compiler for it.
-RELEASED_amd64 := dra-numa numa-nvml numa-pin numa-webhook
-RELEASED_arm64 := dra-numa numa-pin numa-webhook
+# The programs of the image, and what it says of itself, with names that begin with
+# org.opencontainers.image.
+RELEASED     := dra-numa numa-nvml numa-pin numa-webhook
+IMAGE_LABELS  = title=dra-driver-numa version=$(VERSION) revision=$(REVISION) created=$(shell date --utc --date=@$(SOURCE_DATE_EPOCH) +%FT%TZ) \
+  licenses=Apache-2.0 source=https://github.com/dra-driver-numa/dra-driver-numa
+
+# Where push puts a release, such as registry.example/team: the chart has it, so a release with
+# another one has other bytes.
+REGISTRY ?=
 
 .PHONY: release
 release: cc
 	@$(foreach package,$(CGO_PACKAGES),$(call is-installed,$(package)); )true
-	@[[ "$$(go env GOHOSTARCH)" == amd64 ]] || { echo "make: build a release on amd64, not on $$(go env GOHOSTARCH): numa-nvml needs a C compiler" >&2; exit 1; }
+	@[[ "$$(go env GOHOSTARCH)" == amd64 ]] || { echo "make: build a release on amd64, not on $$(go env GOHOSTARCH): numa-nvml needs C compilers of amd64" >&2; exit 1; }
 	rm -rf $(RELEASE) bin/release-programs; mkdir -p $(RELEASE) bin/release-programs
 	$(RELEASE_ENV) CGO_ENABLED=0 go build -o bin/release-programs/ ./deployments/release ./deployments/image
 	$(RELEASE_ENV) CGO_ENABLED=0 go -C deployments/sbom build -o ../../bin/release-programs/ .
-	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION)
+	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION) $(REGISTRY)
+	$(HELM) template dra-driver-numa $(RELEASE)/dra-driver-numa-$(VERSION:v%=%).tgz --namespace dra-numa --no-hooks | cat deployments/namespace.yaml - >$(RELEASE)/install.yaml
 	$(foreach arch,amd64 arm64,$(call release-arch,$(arch),bin/release-programs/linux_$(arch))$(newline))
 	$(foreach platform,$(PLUGIN_PLATFORMS),$(call release-plugin,$(platform),bin/release-programs/plugin_$(platform))$(newline))
-	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/*_*/*
+	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/linux_*/* bin/release-programs/plugin_*/*
 	bin/release-programs/release sums $(RELEASE)
 
 # is-installed fails unless the package $(1), a name and a version, is installed.
@@ -130,27 +142,35 @@ endef
 # folder $(2), and archives and image of them.
 define release-arch
 	$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=0 go $(BUILD) -o $(2)/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook
-	$(if $(filter numa-nvml,$(RELEASED_$(1))),$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=1 go build -ldflags '-s -w' -o $(2)/ ./cmd/numa-nvml,\
-	  @echo "make: the release has no numa-nvml for $(1), which needs a C compiler for $(1)")
-	bin/release-programs/release archive $(RELEASE)/dra-driver-numa_$(VERSION)_linux_$(1).tar.gz LICENSE=LICENSE $(foreach name,$(RELEASED_$(1)),$(name)=x:$(2)/$(name))
+	$(RELEASE_ENV) GOOS=linux GOARCH=$(1) CGO_ENABLED=1 CC=$(CC_$(1)) go build -ldflags '-s -w' -o $(2)/ ./cmd/numa-nvml
+	bin/release-programs/release archive $(RELEASE)/dra-driver-numa_$(VERSION)_linux_$(1).tar.gz LICENSE=LICENSE $(foreach name,$(RELEASED),$(name)=x:$(2)/$(name))
+	bin/release-programs/release licenses $(2).licenses $(2)/*
 	bin/release-programs/image -arch $(1) -ref localhost/dra-driver-numa:$(VERSION) -out $(RELEASE)/dra-driver-numa-image_$(VERSION)_linux_$(1).tar \
-	  -entrypoint /dra-numa $(foreach name,$(RELEASED_$(1)),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))
+	  -compress $(foreach label,$(IMAGE_LABELS),-label org.opencontainers.image.$(label)) -entrypoint /dra-numa \
+	  /licenses/LICENSE=LICENSE /licenses/THIRD_PARTY_LICENSES=$(2).licenses $(foreach name,$(RELEASED),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))
 endef
+
+.PHONY: push
+push: $(if $(REGISTRY),release)
+	@[[ -n "$(REGISTRY)" ]] || { echo "usage: make push VERSION=v0.1.0 REGISTRY=registry.example/team" >&2; exit 2; }
+	$(STATIC) go -C deployments/push build -o ../../bin/release-programs/ .
+	bin/release-programs/push $(RELEASE) $(VERSION) $(REGISTRY)
 
 # The second build is of the same files in another folder, with other times and modes, another
 # umask and time zone, and without anything that an earlier build has left.
 .PHONY: release-again
 release-again: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
+release-again: export REVISION := $(REVISION)
 release-again:
-	@again=$$(mktemp -d); trap 'rm -rf "$$again"' EXIT; there="$$again/elsewhere"; mkdir "$$there" "$$again/cache"; \
+	@helm=$$($(TOOL) -n helm); again=$$(mktemp -d); trap 'rm -rf "$$again"' EXIT; there="$$again/elsewhere"; mkdir "$$there" "$$again/cache"; \
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$there"; \
 	find "$$there" -type f -exec chmod g+w {} + -exec touch -d 2001-02-03 {} +; \
-	(umask 077; export TZ=Asia/Kathmandu GOCACHE="$$again/cache"; $(MAKE) --no-print-directory -C "$$there" release); \
+	(umask 077; export TZ=Asia/Kathmandu GOCACHE="$$again/cache"; $(MAKE) --no-print-directory -C "$$there" release HELM="$$helm"); \
 	diff $(RELEASE)/SHA256SUMS "$$there/$(RELEASE)/SHA256SUMS"; echo "make: both builds have the same bytes"
 	@for path in bin/release-programs/*linux_*/*; do \
 	  emulator=; [[ $$path != *_arm64/* ]] || emulator=$$(command -v qemu-aarch64-static || command -v qemu-aarch64) || \
 	    { echo "make: $$path was not started: there is no qemu-aarch64 (package qemu-user-static)"; continue; }; \
-	  $$emulator $$path --help >/dev/null; \
+	  QEMU_LD_PREFIX=/usr/aarch64-linux-gnu $$emulator $$path --help >/dev/null; \
 	done
 
 # apt-install installs Debian packages $(1), with new lists of packages where the present ones, if
@@ -158,12 +178,14 @@ release-again:
 apt-install = { apt-get install --yes --no-install-recommends $(1) || \
   { apt-get update && apt-get install --yes --no-install-recommends $(1); }; }
 
-# The race detector needs a C compiler.
+# The race detector needs a C compiler, and numa-nvml of a release one for arm64, too.
+release: CROSS := gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+
 .PHONY: cc
 cc:
-	@command -v $${CC:-gcc} >/dev/null || { \
-	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers' >&2; exit 1; }; \
-	  $(call apt-install,gcc libc6-dev); }
+	@{ command -v $${CC:-gcc} && command -v $(if $(CROSS),$(CC_arm64),true); } >/dev/null || { \
+	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers$(if $(CROSS), for amd64 and arm64)' >&2; exit 1; }; \
+	  $(call apt-install,gcc libc6-dev $(CROSS)); }
 
 # test/hwloc compares our reader with it, and skips where there is neither.
 .PHONY: lstopo

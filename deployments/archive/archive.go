@@ -30,14 +30,9 @@ func (f File) Write(w *tar.Writer) error {
 }
 
 // Compress returns a tar archive of the files in the order of their names, compressed with gzip.
-// The bytes depend on the version of Go, which has the compressor.
 func Compress(files []File) ([]byte, error) {
 	var buf bytes.Buffer
-	compressed, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	w := tar.NewWriter(compressed)
+	w := tar.NewWriter(&buf)
 	sorted := slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	for _, file := range sorted {
 		if err := file.Write(w); err != nil {
@@ -47,7 +42,21 @@ func Compress(files []File) ([]byte, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	if err := compressed.Close(); err != nil {
+	return Gzip(buf.Bytes())
+}
+
+// Gzip returns the content compressed, without a time. The bytes depend on the version of Go, which
+// has the compressor.
+func Gzip(content []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
 		return nil, err
 	}
 	return buf.Bytes(), nil

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,15 +16,15 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
-// writeImage runs the command over one small file and one link.
-func writeImage(t *testing.T) string {
+// writeImage runs the command over one small file and one link, with more flags.
+func writeImage(t *testing.T, more ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	source := filepath.Join(dir, "tool")
 	files.Write(t, source, "#!/bin/sh\n")
 	out := filepath.Join(dir, "out.tar")
-	args := []string{"-ref", "localhost/tool:1", "-out", out, "-arch", "amd64", "-entrypoint", "/bin/tool run", "-stop-signal", "SIGKILL", "/bin/tool=" + source, "/bin/sh=->tool"}
-	if err := run(args, io.Discard); err != nil {
+	args := []string{"-ref", "localhost/tool:1", "-out", out, "-arch", "amd64", "-entrypoint", "/bin/tool run", "-stop-signal", "SIGKILL"}
+	if err := run(append(append(args, more...), "/bin/tool="+source, "/bin/sh=->tool"), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	return files.Read(t, out)
@@ -104,6 +105,30 @@ func TestBothIndexesLeadToTheFiles(t *testing.T) {
 	}
 }
 
+func TestImageOfAReleaseIsCompressedAndHasLabels(t *testing.T) {
+	found := untar(t, writeImage(t, "-compress", "-label", "org.opencontainers.image.version=v1", "-label", "org.opencontainers.image.created=2001-09-09T01:46:40Z"))
+	want := map[string]string{"org.opencontainers.image.version": "v1", "org.opencontainers.image.created": "2001-09-09T01:46:40Z"}
+	m := manifestOf(t, found)
+	c := decode[imageConfig](t, found[blobName(m.Config.Digest)])
+	if !maps.Equal(m.Annotations, want) || !maps.Equal(c.Config.Labels, want) || c.Created != "2001-09-09T01:46:40Z" {
+		t.Errorf("annotations %q, labels %q, created %s", m.Annotations, c.Config.Labels, c.Created)
+	}
+	layer := found[blobName(m.Layers[0].Digest)]
+	if unpacked := files.Unpack(t, []byte(layer)); m.Layers[0].MediaType != typeGzip || unpacked[len(unpacked)-1].Text != "#!/bin/sh\n" {
+		t.Errorf("layer %s with %+v", m.Layers[0].MediaType, unpacked)
+	}
+	// A reader that unpacks the layer compares what it gets with this digest.
+	if want := manifestOf(t, untar(t, writeImage(t))).Layers[0].Digest; c.RootFS.DiffIDs[0] != want {
+		t.Errorf("diff id %s, want %s", c.RootFS.DiffIDs[0], want)
+	}
+}
+
+// manifestOf returns the manifest of an archive's only image.
+func manifestOf(t *testing.T, found map[string]string) manifest {
+	t.Helper()
+	return decode[manifest](t, found[blobName(decode[index](t, found["index.json"]).Manifests[0].Digest)])
+}
+
 func TestBadCommandLineIsOneUsageLine(t *testing.T) {
 	for _, tc := range []struct{ args, want string }{
 		{"-out x /a=b", `usage: -ref "": want name:tag`},
@@ -115,6 +140,7 @@ func TestBadCommandLineIsOneUsageLine(t *testing.T) {
 		{"-ref a:1 -out x /a/../b=c", `usage: "/a/../b=c": want /path=file or /path=->target`},
 		{"-ref a:1 -out x /a=->", `usage: "/a=->": the link has no target`},
 		{"-ref a:1 -out x /a=b /a=c", "usage: /a is given twice"},
+		{"-ref a:1 -out x -label a /a=b", `usage: invalid value "a" for flag -label: want key=value`},
 		{"-size 3", "usage: flag provided but not defined: -size"},
 	} {
 		err := run(strings.Fields(tc.args), io.Discard)

@@ -17,7 +17,9 @@ const (
 	typeManifest = "application/vnd.oci.image.manifest.v1+json"
 	typeConfig   = "application/vnd.oci.image.config.v1+json"
 	typeLayer    = "application/vnd.oci.image.layer.v1.tar"
+	typeGzip     = typeLayer + "+gzip"
 
+	labelCreated   = "org.opencontainers.image.created" // as RFC 3339 has it
 	annotationRef  = "org.opencontainers.image.ref.name"
 	annotationName = "io.containerd.image.name"
 )
@@ -30,10 +32,11 @@ type descriptor struct {
 }
 
 type manifest struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Config        descriptor   `json:"config"`
-	Layers        []descriptor `json:"layers"`
+	SchemaVersion int               `json:"schemaVersion"`
+	MediaType     string            `json:"mediaType"`
+	Config        descriptor        `json:"config"`
+	Layers        []descriptor      `json:"layers"`
+	Annotations   map[string]string `json:"annotations,omitempty"`
 }
 
 type index struct {
@@ -43,6 +46,7 @@ type index struct {
 }
 
 type imageConfig struct {
+	Created      string        `json:"created,omitempty"`
 	Architecture string        `json:"architecture"`
 	OS           string        `json:"os"`
 	Config       runtimeConfig `json:"config"`
@@ -51,8 +55,9 @@ type imageConfig struct {
 
 type runtimeConfig struct {
 	Env        []string
-	Entrypoint []string `json:",omitempty"`
-	StopSignal string   `json:",omitempty"`
+	Entrypoint []string          `json:",omitempty"`
+	StopSignal string            `json:",omitempty"`
+	Labels     map[string]string `json:",omitempty"`
 }
 
 type rootFS struct {
@@ -71,18 +76,26 @@ type dockerImage struct {
 // follow index.json; older ones follow manifest.json to the same blobs.
 func renderArchive(c config, layer []byte) ([]byte, error) {
 	var l layout
-	layerBlob := l.blob(typeLayer, layer)
+	diffID := digest(layer)
+	mediaType := typeLayer
+	if c.compress {
+		mediaType = typeGzip
+		layer, l.err = archive.Gzip(layer)
+	}
+	layerBlob := l.blob(mediaType, layer)
 	configBlob := l.blob(typeConfig, l.json(imageConfig{
+		Created:      c.labels[labelCreated],
 		Architecture: c.arch,
 		OS:           "linux",
-		Config:       runtimeConfig{Env: []string{"PATH=/bin:/"}, Entrypoint: c.entrypoint, StopSignal: c.stopSignal},
-		RootFS:       rootFS{Type: "layers", DiffIDs: []string{layerBlob.Digest}}, // uncompressed: digest and diff id agree
+		Config:       runtimeConfig{Env: []string{"PATH=/bin:/"}, Entrypoint: c.entrypoint, StopSignal: c.stopSignal, Labels: c.labels},
+		RootFS:       rootFS{Type: "layers", DiffIDs: []string{diffID}},
 	}))
 	manifestBlob := l.blob(typeManifest, l.json(manifest{
 		SchemaVersion: 2,
 		MediaType:     typeManifest,
 		Config:        configBlob,
 		Layers:        []descriptor{layerBlob},
+		Annotations:   c.labels,
 	}))
 	manifestBlob.Annotations = map[string]string{annotationRef: tagOf(c.ref), annotationName: c.ref}
 	l.file("index.json", l.json(index{SchemaVersion: 2, MediaType: typeIndex, Manifests: []descriptor{manifestBlob}}))
@@ -106,8 +119,7 @@ func (l *layout) file(name string, content []byte) {
 }
 
 func (l *layout) blob(mediaType string, content []byte) descriptor {
-	sum := sha256.Sum256(content)
-	d := descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]), SizeBytes: len(content)}
+	d := descriptor{MediaType: mediaType, Digest: digest(content), SizeBytes: len(content)}
 	l.file(blobName(d.Digest), content)
 	return d
 }
@@ -135,6 +147,11 @@ func (l *layout) render() ([]byte, error) {
 		return nil, err
 	}
 	return buf.Bytes(), nil
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func blobName(digest string) string {

@@ -41,7 +41,25 @@ type config struct {
 	arch       string // GOARCH of the binaries
 	entrypoint []string
 	stopSignal string // "" is the runtime's default, SIGTERM
+	labels     labels
+	compress   bool // with gzip, for a registry: readers of archives know both
 	entries    []entry
+}
+
+// labels are those of the image. They are also annotations of its manifest.
+type labels map[string]string
+
+// String is for package flag: there is no default.
+func (l labels) String() string { return "" }
+
+// Set adds a label KEY=VALUE.
+func (l labels) Set(text string) error {
+	key, value, _ := strings.Cut(text, "=")
+	if key == "" || value == "" {
+		return errors.New("want key=value")
+	}
+	l[key] = value
+	return nil
 }
 
 func run(args []string, stderr io.Writer) error {
@@ -61,7 +79,7 @@ func run(args []string, stderr io.Writer) error {
 }
 
 func parseArgs(args []string, stderr io.Writer) (config, error) {
-	var c config
+	c := config{labels: labels{}}
 	var entrypoint string
 	flags := flag.NewFlagSet(prog, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // an error is printed once, in one line
@@ -70,9 +88,11 @@ func parseArgs(args []string, stderr io.Writer) (config, error) {
 	flags.StringVar(&c.arch, "arch", runtime.GOARCH, "architecture of the binaries")
 	flags.StringVar(&entrypoint, "entrypoint", "", "command of the image, words separated by spaces")
 	flags.StringVar(&c.stopSignal, "stop-signal", "", "`signal` that asks a container to end; default SIGTERM")
+	flags.Var(c.labels, "label", "`key=value` of the image and its manifest, once for each label. "+labelCreated+" is also the time of the image")
+	flags.BoolVar(&c.compress, "compress", false, "compress the layer with gzip")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(stderr, "usage: %s -ref name:tag -out file.tar [-entrypoint command] [-stop-signal signal] /path=file|/path=dynamic:file|/path=->target …\n", prog)
+		fmt.Fprintf(stderr, "usage: %s -ref name:tag -out file.tar [-entrypoint command] [-stop-signal signal] [-label key=value] [-compress] /path=file|/path=dynamic:file|/path=->target …\n", prog)
 		flags.SetOutput(stderr)
 		flags.PrintDefaults()
 		return config{}, err

@@ -1,9 +1,11 @@
 // Command release writes the files of a release that are not programs or images: archives of
-// programs, the chart as a package for Helm, and a list of checksums. The same input gives the
-// same bytes, whatever the times and modes of the files are. It builds and publishes nothing.
+// programs with the licences of what is in them, the chart as a package for Helm, and a list of
+// checksums. The same input gives the same bytes, whatever the times and modes of the files are.
+// It builds and publishes nothing.
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -12,17 +14,19 @@ import (
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deployments/archive"
+	"github.com/dra-driver-numa/dra-driver-numa/deployments/licenses"
 )
 
-const usage = `usage: release archive FILE.tar.gz NAME=FILE…   (an executable has the mode 755: NAME=x:FILE)
-       release chart FOLDER CHART vMAJOR.MINOR.PATCH
+const usage = `usage: release archive FILE.tar.gz NAME=FILE…   (a program has the mode 755: NAME=x:FILE)
+       release licenses FILE PROGRAM…
+       release chart FOLDER CHART vMAJOR.MINOR.PATCH [REGISTRY]
        release sums FOLDER`
 
 // errUsage marks an error in how the command was called: exit status 2.
 var errUsage = errors.New(usage)
 
 func main() {
-	err := run(os.Args[1:])
+	err := run(context.Background(), os.Args[1:])
 	switch {
 	case err == nil:
 	case errors.Is(err, errUsage):
@@ -34,12 +38,20 @@ func main() {
 	}
 }
 
-func run(args []string) error {
+func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) > 2 && args[0] == "archive":
-		return writeArchive(args[1], args[2:])
+		return writeArchive(ctx, args[1], args[2:])
+	case len(args) > 2 && args[0] == "licenses":
+		texts, err := licenses.Of(ctx, args[2:]...)
+		if err != nil {
+			return err
+		}
+		return archive.Replace(args[1], texts)
 	case len(args) == 4 && args[0] == "chart":
-		return writeChart(args[1], args[2], args[3])
+		return writeChart(args[1], args[2], args[3], "")
+	case len(args) == 5 && args[0] == "chart":
+		return writeChart(args[1], args[2], args[3], args[4])
 	case len(args) == 2 && args[0] == "sums":
 		return writeSums(args[1])
 	default:
@@ -47,12 +59,14 @@ func run(args []string) error {
 	}
 }
 
-// writeArchive writes the files of arguments NAME=FILE and NAME=x:FILE into an archive.
-func writeArchive(out string, args []string) error {
+// writeArchive writes the files of arguments NAME=FILE and NAME=x:FILE into an archive, with the
+// licences of what is in the programs.
+func writeArchive(ctx context.Context, out string, args []string) error {
 	var files []archive.File
+	var programs []string
 	for _, arg := range args {
 		name, source, found := strings.Cut(arg, "=")
-		source, executable := strings.CutPrefix(source, "x:")
+		source, program := strings.CutPrefix(source, "x:")
 		if !found || name == "" || source == "" {
 			return fmt.Errorf("%q: want NAME=FILE or NAME=x:FILE\n%w", arg, errUsage)
 		}
@@ -61,10 +75,18 @@ func writeArchive(out string, args []string) error {
 			return err
 		}
 		file := archive.File{Name: name, Mode: 0o644, Content: content}
-		if executable {
+		if program {
 			file.Mode = 0o755
+			programs = append(programs, source)
 		}
 		files = append(files, file)
+	}
+	if len(programs) > 0 {
+		texts, err := licenses.Of(ctx, programs...)
+		if err != nil {
+			return err
+		}
+		files = append(files, archive.File{Name: licenses.Name, Mode: 0o644, Content: texts})
 	}
 	content, err := archive.Compress(files)
 	if err != nil {

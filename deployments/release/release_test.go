@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 const (
@@ -25,16 +28,21 @@ func release(t *testing.T, name string, args ...string) string {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "OUT", folder)
 	}
-	if err := run(args); err != nil {
+	if err := run(t.Context(), args); err != nil {
 		t.Fatal(err)
 	}
 	return files.Read(t, filepath.Join(folder, name))
 }
 
+// The program in it is this test.
 func TestArchiveIsTheSameWhateverTimesAndModesAre(t *testing.T) {
-	source := filepath.Join(t.TempDir(), "tool")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, source := files.Read(t, self), filepath.Join(t.TempDir(), "tool")
 	write := func(mode os.FileMode, when time.Time) string {
-		files.Write(t, source, "text")
+		files.Write(t, source, program)
 		if err := errors.Join(os.Chmod(source, mode), os.Chtimes(source, when, when)); err != nil {
 			t.Fatal(err)
 		}
@@ -45,8 +53,16 @@ func TestArchiveIsTheSameWhateverTimesAndModesAre(t *testing.T) {
 		t.Error("other times and modes give other bytes")
 	}
 	unpacked := files.Unpack(t, []byte(first))
-	if len(unpacked) != 2 || unpacked[0].Name != "LICENSE" || unpacked[0].Mode != 0o644 || unpacked[1].Name != "tool" || unpacked[1].Mode != 0o755 {
-		t.Errorf("the archive has %+v", unpacked)
+	var got []string
+	for _, file := range unpacked {
+		got = append(got, fmt.Sprintf("%s %o", file.Name, file.Mode))
+	}
+	if want := []string{"LICENSE 644", "THIRD_PARTY_LICENSES 644", "tool 755"}; !slices.Equal(got, want) {
+		t.Errorf("the archive has %q, want %q", got, want)
+	}
+	golden.Contains(t, unpacked[1].Text, "\nGo "+runtime.Version()+": LICENSE\n")
+	if got := release(t, "texts", "licenses", "OUT/texts", self); got != unpacked[1].Text {
+		t.Errorf("the licences of an image are others than those of the archive:\n%s", got)
 	}
 }
 
@@ -77,13 +93,30 @@ func TestChartIsPackedWithItsVersion(t *testing.T) {
 	}
 }
 
+// Whoever pulls the chart gets the image from where the chart is.
+func TestChartOfARegistryHasItsImage(t *testing.T) {
+	packed := map[string]string{}
+	for _, file := range files.Unpack(t, []byte(release(t, "dra-driver-numa-1.2.3-rc.1.tgz", "chart", "OUT", chart, version, "registry.example:5000/team"))) {
+		packed[strings.TrimPrefix(file.Name, "dra-driver-numa/")] = file.Text
+	}
+	values, readme := files.Read(t, chart+"/values.yaml"), files.Read(t, chart+"/README.md")
+	if want := strings.Replace(values, "\n  repository: localhost/dra-driver-numa\n", "\n  repository: registry.example:5000/team/dra-driver-numa\n", 1); values == want || packed["values.yaml"] != want {
+		t.Errorf("values.yaml is\n%s", packed["values.yaml"])
+	}
+	golden.Contains(t, packed["README.md"], "\nhelm install dra-driver-numa oci://registry.example:5000/team/charts/dra-driver-numa ",
+		"| `image.repository` | `\"registry.example:5000/team/dra-driver-numa\"` |")
+	if strings.Contains(packed["README.md"], "REGISTRY") || strings.Count(packed["README.md"], "\n") != strings.Count(readme, "\n") {
+		t.Errorf("README.md is\n%s", packed["README.md"])
+	}
+}
+
 func TestSumsAreOfAllFilesButTheirOwn(t *testing.T) {
 	folder := t.TempDir()
 	files.Write(t, filepath.Join(folder, "b"), "two")
 	files.Write(t, filepath.Join(folder, "a"), "one")
 	want := fmt.Sprintf("%x  a\n%x  b\n", sha256.Sum256([]byte("one")), sha256.Sum256([]byte("two")))
 	for range 2 {
-		if err := run([]string{"sums", folder}); err != nil {
+		if err := run(t.Context(), []string{"sums", folder}); err != nil {
 			t.Fatal(err)
 		}
 		if got := files.Read(t, filepath.Join(folder, sumsName)); got != want {
@@ -95,18 +128,22 @@ func TestSumsAreOfAllFilesButTheirOwn(t *testing.T) {
 func TestNonsenseWritesNothing(t *testing.T) {
 	folder := t.TempDir()
 	for line, want := range map[string]string{
-		"":                             usage,
-		"publish x":                    usage,
-		"archive OUT/a":                usage,
-		"archive OUT/a b":              `"b": want NAME=FILE or NAME=x:FILE`,
-		"archive OUT/a b=x:":           `"b=x:": want NAME=FILE or NAME=x:FILE`,
-		"archive OUT/a b=OUT/missing":  "open OUT/missing: no such file or directory",
-		"chart OUT " + chart + " dev":  `version "dev": want vMAJOR.MINOR.PATCH, such as v0.1.0`,
-		"chart OUT " + chart + " v1.2": `version "v1.2": want vMAJOR.MINOR.PATCH, such as v0.1.0`,
-		"chart OUT OUT/missing v1.2.3": "chart OUT/missing: stat .: no such file or directory",
-		"sums OUT/missing":             "open OUT/missing: no such file or directory",
+		"":                   usage,
+		"publish x":          usage,
+		"archive OUT/a":      usage,
+		"archive OUT/a b":    `"b": want NAME=FILE or NAME=x:FILE`,
+		"archive OUT/a b=x:": `"b=x:": want NAME=FILE or NAME=x:FILE`,
+		"archive OUT/a b=x:" + chart + "/Chart.yaml": "read build information of " + chart + "/Chart.yaml: ",
+		"archive OUT/a b=OUT/missing":                "open OUT/missing: no such file or directory",
+		"licenses OUT/a":                             usage,
+		"licenses OUT/a " + chart:                    "read build information of " + chart + ": ",
+		"chart OUT " + chart + " dev":                `version "dev": want vMAJOR.MINOR.PATCH, such as v0.1.0`,
+		"chart OUT " + chart + " v1.2":               `version "v1.2": want vMAJOR.MINOR.PATCH, such as v0.1.0`,
+		"chart OUT " + chart + " v1.2.3 https://a":   `registry "https://a": want HOST[:PORT][/PATH], such as registry.example/team`,
+		"chart OUT OUT/missing v1.2.3":               "chart OUT/missing: stat .: no such file or directory",
+		"sums OUT/missing":                           "open OUT/missing: no such file or directory",
 	} {
-		err := run(strings.Fields(strings.ReplaceAll(line, "OUT", folder)))
+		err := run(t.Context(), strings.Fields(strings.ReplaceAll(line, "OUT", folder)))
 		if want = strings.ReplaceAll(want, "OUT", folder); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("release %s: %v, want %s", line, err, want)
 		}

@@ -24,7 +24,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
-const valuesFile = "../../deployments/helm/dra-driver-numa/values.yaml"
+const (
+	chartFolder = "../../deployments/helm/dra-driver-numa"
+	valuesFile  = chartFolder + "/values.yaml"
+)
 
 // value is one of values.yaml.
 type value struct {
@@ -76,8 +79,9 @@ func isFree(path string) bool {
 	return slices.Contains([]string{"nodeSelector", "labels", "requests", "limits"}, last)
 }
 
+// The page and the chart's own README, which comes with the package, have the same table.
 func TestValuesAreDocumented(t *testing.T) {
-	const path, head, end = "../../docs/chart.md", "| value | default | meaning |\n|---|---|---|\n", "\n<!-- end of values -->\n"
+	const head, end = "| value | default | meaning |\n|---|---|---|\n", "\n<!-- end of values -->\n"
 	var table strings.Builder
 	free := ""
 	for _, v := range values(t) {
@@ -103,9 +107,14 @@ func TestValuesAreDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, initial, strings.ReplaceAll(v.meaning, "|", "\\|"))
 	}
-	before, rest, _ := strings.Cut(files.Read(t, path), head)
-	_, after, _ := strings.Cut(rest, end)
-	golden.Check(t, path, before+head+table.String()+end+after)
+	for _, path := range []string{"../../docs/chart.md", chartFolder + "/README.md"} {
+		before, rest, begins := strings.Cut(files.Read(t, path), head)
+		_, after, ends := strings.Cut(rest, end)
+		if !begins || !ends {
+			t.Fatalf("%s lacks the head or the end of the table", path)
+		}
+		golden.Check(t, path, before+head+table.String()+end+after)
+	}
 }
 
 // renderFile renders the chart with the values of a file, and returns what the schema says

@@ -1,6 +1,6 @@
 // Package deps holds the imports of this module to the lists in rules_test.go: a new
 // arrow between our packages, and a new module of somebody else's, is a decision with a
-// reason. It does not look at the modules under tools, deployments/sbom, test/rig,
+// reason. It does not look at the modules under tools, deployments/push, deployments/sbom, test/rig,
 // test/monitoring, test/bench, test/kind and test/scale.
 package deps
 

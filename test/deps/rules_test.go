@@ -10,6 +10,7 @@ type arrow struct{ from, to, why string }
 var arrows = []arrow{
 	{"deployments/image", "deployments/archive", "an image is an archive"},
 	{"deployments/release", "deployments/archive", "it writes archives"},
+	{"deployments/release", "deployments/licenses", "an archive has the licences of its programs"},
 	{"cmd/dra-numa", "cmd/internal/cli", "commands, flags and errors are as in the other programs"},
 	{"cmd/dra-numa", "cmd/internal/verbosity", "how much it logs is a flag"},
 	{"cmd/dra-numa", "cmd/internal/tlsfiles", "the certificate of its metrics is renewed while it runs"},
