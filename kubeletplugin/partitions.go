@@ -49,13 +49,17 @@ type partitionStates map[types.UID][]cgroupState
 
 // of returns the state of a share: that of the worst of its cgroups.
 func (s partitionStates) of(claimUID types.UID, share ledger.Share) (state partitionState) {
-	state.whys = make(map[string]string)
 	for _, cgroup := range s[claimUID] {
-		if cgroup.ofAll || gives(cgroup.given, share) {
-			state.downgraded = state.downgraded || cgroup.downgraded
-			if cgroup.fault != "" {
-				state.whys[cgroup.fault] = cmp.Or(state.whys[cgroup.fault], cgroup.why)
-			}
+		if !cgroup.ofAll && !gives(cgroup.given, share) {
+			continue
+		}
+		state.downgraded = state.downgraded || cgroup.downgraded
+		switch {
+		case cgroup.fault == "":
+		case state.whys == nil: // a look without faults allocates nothing
+			state.whys = map[string]string{cgroup.fault: cgroup.why}
+		default:
+			state.whys[cgroup.fault] = cmp.Or(state.whys[cgroup.fault], cgroup.why)
 		}
 	}
 	return state
