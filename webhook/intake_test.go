@@ -116,7 +116,7 @@ func startServer(t *testing.T, handler http.Handler) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newServer(handler, func() (*tls.Certificate, error) { return certificate, nil })
+	server := newServer(handler, Options{Certificate: func() (*tls.Certificate, error) { return certificate, nil }})
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() {

@@ -122,7 +122,7 @@ func TestLookupsEndWithTheirReview(t *testing.T) {
 }
 
 func TestAClientCannotKeepTheServerBusy(t *testing.T) {
-	server := newServer(http.NotFoundHandler(), nil)
+	server := newServer(http.NotFoundHandler(), Options{})
 	if server.ReadHeaderTimeout <= 0 || server.ReadTimeout <= 0 || server.IdleTimeout <= 0 || server.MaxHeaderBytes <= 0 {
 		t.Errorf("a client can wait for ever: %+v", server)
 	}

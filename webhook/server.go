@@ -27,6 +27,10 @@ type Options struct {
 	// Certificate returns the certificate to serve. It is called for each connection, and
 	// has an error as long as there is none.
 	Certificate func() (*tls.Certificate, error)
+	// MinVersion is the oldest version of TLS, and CipherSuites are those of TLS 1.2, as in
+	// tls.Config.
+	MinVersion   uint16
+	CipherSuites []uint16
 	// Enforced makes each pod request all that its claims may hold. The webhook must then
 	// be allowed to list pods.
 	Enforced bool
@@ -58,12 +62,12 @@ func Run(ctx context.Context, options Options) error {
 	known.enforced, known.creators = options.Enforced, options.ClaimControllers
 	defer stop()
 	defer cancel() // runs before stop, which waits for the watches
-	return serve(ctx, options.Listener, newServer(Handler(known.during), options.Certificate))
+	return serve(ctx, options.Listener, newServer(Handler(known.during), options))
 }
 
 // newServer returns a server that no client can keep busy: any client in the cluster can
 // connect, not only the API server.
-func newServer(handler http.Handler, certificate func() (*tls.Certificate, error)) *http.Server {
+func newServer(handler http.Handler, options Options) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -77,8 +81,8 @@ func newServer(handler http.Handler, certificate func() (*tls.Certificate, error
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 512 << 10, MaxReceiveBufferPerStream: 256 << 10},
 		ErrorLog: klog.NewStandardLogger("INFO"),
 		TLSConfig: &tls.Config{
-			MinVersion:     tls.VersionTLS13,
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() },
+			MinVersion: options.MinVersion, CipherSuites: options.CipherSuites,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return options.Certificate() },
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,5 +56,37 @@ func TestRunServesTheCertificateOfTheMoment(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// API servers may have to speak a certain version of TLS (docs/platforms.md).
+func TestWebhookTakesOnlyTheTLSOfTheOptions(t *testing.T) {
+	certificate := pair(t)
+	for _, row := range []struct {
+		oldest, spoken uint16
+		served         bool
+	}{
+		{tls.VersionTLS13, tls.VersionTLS12, false},
+		{tls.VersionTLS13, tls.VersionTLS13, true},
+		{tls.VersionTLS12, tls.VersionTLS12, true},
+		{tls.VersionTLS12, tls.VersionTLS11, false},
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := newServer(http.NotFoundHandler(), Options{
+			MinVersion: row.oldest, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+			Certificate: func() (*tls.Certificate, error) { return certificate, nil },
+		})
+		go func() { _ = server.ServeTLS(listener, "", "") }()
+		t.Cleanup(func() { server.Close() })
+		connection, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: row.spoken})
+		if (err == nil) != row.served {
+			t.Errorf("the oldest version is %#x, a client with %#x: %v", row.oldest, row.spoken, err)
+		}
+		if err == nil {
+			connection.Close()
+		}
 	}
 }

@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +36,11 @@ func (f *Facts) daemonArgs() *[]string {
 func (f *Facts) revisions(set, pod string) {
 	f.Installation.DaemonSets[0].Annotations = map[string]string{"deprecated.daemonset.template.generation": set}
 	f.daemonPod().Labels["pod-template-generation"] = pod
+}
+
+// refuse has an event say that the API server refuses pods of an object.
+func (f *Facts) refuse(kind, name, message string) {
+	f.Installation.AddRefusal(&corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}, Message: message})
 }
 
 func (f *Facts) zone() *resourceapi.Device { return &f.Objects.Slices[0].Spec.Devices[0] }
@@ -136,6 +142,41 @@ func breakages() []broken {
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off"}},
 			}}}
 		}, "n1 | driver-ready | Pod dra-driver-numa-x | Ready | True | ImagePullBackOff Back-off"},
+		{
+			"pods refused for their priority class", func(f *Facts) {
+				f.Installation.DaemonSets[0].Status.DesiredNumberScheduled = 2
+				f.refuse("DaemonSet", "dra-driver-numa", "old news")
+				f.refuse("DaemonSet", "dra-driver-numa", "Error creating: insufficient quota to match these scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]")
+				f.refuse("ReplicaSet", "dra-driver-numa-webhook-5d5f", "that of another object")
+			},
+			" | driver-ready | DaemonSet dra-driver-numa | pods | 2, with resourceQuota.create in the chart | 1; the API server refuses the others: insufficient quota to match these scopes: [{PriorityClass In [system-node-critical system-cluster-critical]}]",
+		},
+		{
+			"pods refused for their rights", func(f *Facts) {
+				f.Installation.DaemonSets[0].Status.DesiredNumberScheduled = 2
+				f.refuse("DaemonSet", "dra-driver-numa", `Error creating: pods "dra-driver-numa-" is forbidden: violates PodSecurity "baseline:latest": hostPath volumes`)
+			},
+			` | driver-ready | DaemonSet dra-driver-numa | pods | 2, with the label pod-security.kubernetes.io/enforce=privileged on the namespace | 1; the API server refuses the others: pods "dra-driver-numa-" is forbidden: violates PodSecurity "baseline:latest": hostPath volumes`,
+		},
+		{
+			"pods refused for another reason", func(f *Facts) {
+				f.Installation.DaemonSets[0].Status.DesiredNumberScheduled = 2
+				f.refuse("DaemonSet", "dra-driver-numa", "Error creating: admission webhook denied the request:\n"+strings.Repeat("x", 1000))
+			},
+			" | driver-ready | DaemonSet dra-driver-numa | pods | 2 | 1; the API server refuses the others: admission webhook denied the request: " + strings.Repeat("x", 159) + " ... " + strings.Repeat("x", 197),
+		},
+		{
+			"webhook refused for its user", func(f *Facts) {
+				f.Installation.Deployments[0].Status.AvailableReplicas = 0
+				f.refuse("ReplicaSet", "dra-driver-numa-webhook-renewer-5d5f", "that of the renewer")
+				f.refuse("ReplicaSet", "dra-driver-numa-webhook-5d5f", `Error creating: pods "dra-driver-numa-webhook-5d5f-" is forbidden: unable to validate against any security context constraint: []`)
+			},
+			` | webhook-ready | Deployment dra-driver-numa-webhook | available replicas | 2, with rbac.scc in the chart | 0; the API server refuses the others: pods "dra-driver-numa-webhook-5d5f-" is forbidden: unable to validate against any security context constraint: []`,
+		},
+		{
+			"namespace with a Pod Security level", func(f *Facts) { f.Installation.PodSecurity = "baseline" },
+			" | pod-security | Namespace dra-numa | pod-security.kubernetes.io/enforce | privileged, because the pods of the daemon mount folders of the node | baseline",
+		},
 		{
 			"no pod", func(f *Facts) { f.Installation.DaemonSets[0].Status.DesiredNumberScheduled = 2 },
 			" | driver-ready | DaemonSet dra-driver-numa | pods | 2 | 1",

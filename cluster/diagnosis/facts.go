@@ -110,6 +110,10 @@ type Installation struct {
 	Bindings     []*rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
 	ConfigMaps   []*corev1.ConfigMap          `json:"configMaps"` // with a NodeConfig; only in a bundle
 	ReplicaSets  []*appsv1.ReplicaSet         `json:"-"`          // of Deployments; only while a bundle is gathered
+	// PodSecurity is the Pod Security level that the namespace enforces; empty if it has no label.
+	PodSecurity string `json:"podSecurity,omitempty"`
+	// Refusals are read only if LacksPods.
+	Refusals []Refusal `json:"refusals,omitempty"`
 }
 
 // Kubelet is a part of what the kubelet's endpoint configz reports

@@ -41,6 +41,7 @@ func Checks() []Check {
 		{lookAlikes, "driver", lookAlike},
 		{"driver-version", "driver", driverVersion},
 		{"driver-ready", "driver", driverReady},
+		{"pod-security", "driver", podSecurity},
 		{"driver-rights", "driver", driverRights},
 		{"webhook-ready", "driver", webhookReady},
 		{"device-class", "classes", deviceClass},

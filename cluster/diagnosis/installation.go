@@ -89,10 +89,8 @@ func driverReady(f *Facts) (findings []Finding) {
 	}
 	for _, set := range f.Installation.DaemonSets {
 		if lacking := set.Status.DesiredNumberScheduled - set.Status.CurrentNumberScheduled; lacking > 0 {
-			findings = append(findings, Finding{
-				Component: "DaemonSet " + set.Name, Setting: "pods", Expected: fmt.Sprint(set.Status.DesiredNumberScheduled),
-				Detected: fmt.Sprint(set.Status.CurrentNumberScheduled),
-			})
+			expected, detected := f.Installation.explained("DaemonSet", set.Name, fmt.Sprint(set.Status.DesiredNumberScheduled), fmt.Sprint(set.Status.CurrentNumberScheduled))
+			findings = append(findings, Finding{Component: "DaemonSet " + set.Name, Setting: "pods", Expected: expected, Detected: detected})
 		}
 	}
 	return findings
@@ -179,14 +177,9 @@ func (f *Facts) rulesOf(namespace, account string) (rules []rbacv1.PolicyRule) {
 
 func webhookReady(f *Facts) (findings []Finding) {
 	for _, webhook := range f.Installation.Deployments {
-		want := int32(1)
-		if webhook.Spec.Replicas != nil {
-			want = *webhook.Spec.Replicas
-		}
-		if got := webhook.Status.AvailableReplicas; got < want {
-			findings = append(findings, Finding{
-				Component: "Deployment " + webhook.Name, Setting: "available replicas", Expected: fmt.Sprint(want), Detected: fmt.Sprint(got),
-			})
+		if want, got := wantedReplicas(webhook), webhook.Status.AvailableReplicas; got < want {
+			expected, detected := f.Installation.explained("Deployment", webhook.Name, fmt.Sprint(want), fmt.Sprint(got))
+			findings = append(findings, Finding{Component: "Deployment " + webhook.Name, Setting: "available replicas", Expected: expected, Detected: detected})
 		}
 	}
 	return findings

@@ -96,6 +96,7 @@ func (o *options) flags(c cli.Call, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.monitoring.certificateFile, "metrics-tls-cert", "", "`file` with the certificate of that server, read again when it changes (default: no TLS)")
 	flags.StringVar(&o.monitoring.keyFile, "metrics-tls-key", "", "`file` with the key of that certificate")
 	flags.StringVar(&o.monitoring.clientsCAFile, "metrics-client-ca", "", "`file` with the CAs of certificates that clients of that server must have (default: they need none)")
+	o.monitoring.policy.AddFlags(flags, "metrics-tls")
 	flags.BoolVar(&o.monitoring.cacheUse, "metrics-cache-use", false, "metrics have what claims use of level-3 caches and of memory bandwidth; each scrape interrupts CPUs of claims for a moment")
 	flags.StringVar(&o.keeperDir, "keeper-dir", "", "`directory` where the keeper says that it works; the daemon is not ready while it does not (default: the daemon does not look)")
 	flags.StringVar(&o.monitoring.pprof, "pprof", "", "loopback `address` and port of the server of Go's profiles, such as 127.0.0.1:6060 (default: no profiles)")

@@ -26,6 +26,7 @@ import (
 type monitoring struct {
 	metrics                                 string // address of the server of /metrics; "" for none
 	certificateFile, keyFile, clientsCAFile string // TLS of that server; "" for none
+	policy                                  tlsfiles.Policy
 	pprof                                   string // loopback address of the profiles; "" for none
 	cacheUse                                bool   // scrapes read what the kernel counts in caches
 }
@@ -36,6 +37,8 @@ func (m monitoring) validate() error {
 		return cli.Usagef("--metrics-tls-cert and --metrics-tls-key belong together")
 	case m.clientsCAFile != "" && m.certificateFile == "":
 		return cli.Usagef("--metrics-client-ca: needs --metrics-tls-cert and --metrics-tls-key")
+	case m.policy.Given() != "" && m.certificateFile == "":
+		return cli.Usagef("%s: needs --metrics-tls-cert and --metrics-tls-key", m.policy.Given())
 	case m.certificateFile != "" && m.metrics == "":
 		return cli.Usagef("--metrics-tls-cert: needs --metrics-listen")
 	case m.cacheUse && m.metrics == "":
@@ -43,7 +46,7 @@ func (m monitoring) validate() error {
 	case m.pprof != "" && !isLoopback(m.pprof):
 		return cli.Usagef("--pprof %q: want an address of this container only, such as 127.0.0.1:6060, because profiles show memory", m.pprof)
 	}
-	return nil
+	return m.policy.Validate()
 }
 
 func isLoopback(address string) bool {
@@ -88,12 +91,12 @@ func (m monitoring) tls() (*tls.Config, error) {
 	if m.certificateFile == "" {
 		return nil, nil
 	}
-	files := &tlsfiles.Files{Certificate: m.certificateFile, Key: m.keyFile, ClientsCA: m.clientsCAFile}
+	files := &tlsfiles.Files{Certificate: m.certificateFile, Key: m.keyFile, ClientsCA: m.clientsCAFile, Policy: m.policy}
 	if _, err := files.Current(); err != nil {
 		return nil, fmt.Errorf("read TLS files of the metrics: %w", err)
 	}
 	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
+		MinVersion: m.policy.MinVersion, CipherSuites: m.policy.CipherSuites,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return files.Current() },
 	}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/tlsfiles"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -129,6 +130,37 @@ func TestCertificateOfMetricsIsRenewed(t *testing.T) {
 	}
 }
 
+// Platforms ask for a version of TLS and for cipher suites (docs/platforms.md).
+func TestMetricsTakeOnlyTheTLSOfTheFlags(t *testing.T) {
+	dir := t.TempDir()
+	certificate, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	writeCertificate(t, "server", certificate, key)
+	const suite, other = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+	for _, row := range []struct {
+		policy tlsfiles.Policy
+		client tls.Config
+		served bool
+	}{
+		{tlsfiles.Policy{}, tls.Config{MaxVersion: tls.VersionTLS12}, true},
+		{tlsfiles.Policy{}, tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false},
+		{tlsfiles.Policy{MinVersion: tls.VersionTLS13}, tls.Config{MaxVersion: tls.VersionTLS12}, false},
+		{tlsfiles.Policy{MinVersion: tls.VersionTLS13}, tls.Config{}, true},
+		{tlsfiles.Policy{CipherSuites: []uint16{suite}}, tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}}, true},
+		{tlsfiles.Policy{CipherSuites: []uint16{suite}}, tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{other}}, false},
+	} {
+		address := freeAddress(t)
+		startMonitoring(t, monitoring{metrics: address, certificateFile: certificate, keyFile: key, policy: row.policy})
+		row.client.InsecureSkipVerify = true
+		connection, err := tls.Dial("tcp", address, &row.client)
+		if (err == nil) != row.served {
+			t.Errorf("%+v: a client with %#x to %#x and suites %#x: %v", row.policy, row.client.MinVersion, row.client.MaxVersion, row.client.CipherSuites, err)
+		}
+		if err == nil {
+			connection.Close()
+		}
+	}
+}
+
 func TestProfilesAreForTheContainerOnly(t *testing.T) {
 	address := freeAddress(t)
 	startMonitoring(t, monitoring{pprof: address})
@@ -139,14 +171,16 @@ func TestProfilesAreForTheContainerOnly(t *testing.T) {
 
 func TestFlagsOfMonitoring(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--metrics-listen=:0":                       "",
-		"--pprof=[::1]:6060":                        "",
-		"--pprof=localhost:6060":                    "",
-		"--pprof=:6060":                             `--pprof ":6060": want an address of this container only`,
-		"--pprof=10.0.0.1:6060":                     `--pprof "10.0.0.1:6060": want an address of this container only`,
-		"--metrics-listen=:0 --metrics-tls-cert=a":  "--metrics-tls-cert and --metrics-tls-key belong together",
-		"--metrics-tls-cert=a --metrics-tls-key=b":  "--metrics-tls-cert: needs --metrics-listen",
-		"--metrics-listen=:0 --metrics-client-ca=a": "--metrics-client-ca: needs --metrics-tls-cert and --metrics-tls-key",
+		"--metrics-listen=:0":                                        "",
+		"--pprof=[::1]:6060":                                         "",
+		"--pprof=localhost:6060":                                     "",
+		"--pprof=:6060":                                              `--pprof ":6060": want an address of this container only`,
+		"--pprof=10.0.0.1:6060":                                      `--pprof "10.0.0.1:6060": want an address of this container only`,
+		"--metrics-listen=:0 --metrics-tls-cert=a":                   "--metrics-tls-cert and --metrics-tls-key belong together",
+		"--metrics-tls-cert=a --metrics-tls-key=b":                   "--metrics-tls-cert: needs --metrics-listen",
+		"--metrics-listen=:0 --metrics-tls-min-version=VersionTLS13": "--metrics-tls-min-version: needs --metrics-tls-cert and --metrics-tls-key",
+		"--metrics-listen=:0 --metrics-tls-cert=a --metrics-tls-key=b --metrics-tls-cipher-suites=TLS_AES_128_GCM_SHA256": "--metrics-tls-cipher-suites: with TLS 1.2, HTTP/2 needs",
+		"--metrics-listen=:0 --metrics-client-ca=a":                              "--metrics-client-ca: needs --metrics-tls-cert and --metrics-tls-key",
 		"--metrics-listen=:0 --metrics-tls-cert=a --metrics-tls-key=b --pprof=x": `--pprof "x": want an address`,
 	} {
 		_, err := parseFlags(cli.Call{Args: append([]string{"--node-name=n"}, strings.Fields(flags)...)}, noEnv)

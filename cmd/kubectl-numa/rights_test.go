@@ -51,7 +51,10 @@ func (rec *recorder) right(r *http.Request) string {
 		return "get " + r.URL.Path
 	}
 	if parts[0] == "namespaces" {
-		namespace, parts = parts[1], parts[2:]
+		namespace = parts[1]
+		if len(parts) > 2 {
+			parts = parts[2:]
+		}
 	}
 	verb, resource := "list", parts[0]
 	switch {

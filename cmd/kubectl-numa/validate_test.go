@@ -118,6 +118,7 @@ func installedCluster(t *testing.T) answers {
 		"/metrics":                             gatesOn,
 		"/apis/policy/v1/poddisruptionbudgets": listOf("PodDisruptionBudgetList", "policy/v1", []any{}),
 		"/version":                             map[string]string{"gitVersion": "v1.37.1"},
+		"/api/v1/namespaces/dra-numa":          &corev1.Namespace{},
 		"/apis/apps/v1/namespaces/dra-numa/daemonsets":  listOf("DaemonSetList", "apps/v1", []*appsv1.DaemonSet{set}),
 		"/apis/apps/v1/namespaces/dra-numa/deployments": listOf("DeploymentList", "apps/v1", []*appsv1.Deployment{}),
 		"/api/v1/events":                                         listOf("EventList", "v1", []*corev1.Event{event}),

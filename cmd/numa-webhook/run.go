@@ -89,9 +89,11 @@ func newClient(kubeconfig string) (kubernetes.Interface, error) {
 
 func parseFlags(c cli.Call) (*options, error) {
 	o := &options{}
+	o.files.Policy.MinVersion = tls.VersionTLS13
 	flags := c.Flags()
 	flags.StringVar(&o.files.Certificate, "tls-cert", "", "`file` with the certificate of the server, read again when it changes")
 	flags.StringVar(&o.files.Key, "tls-key", "", "`file` with the key of that certificate")
+	o.files.Policy.AddFlags(flags, "tls")
 	flags.BoolVar(&o.Enforced, "enforce", false, "raise requests to all that claims may hold, in each pod that names them; needs the right to list pods")
 	flags.StringVar(&o.controllers, "claim-controllers", "", "`list` of users as which Kubernetes creates claims for pods; saves time with --enforce")
 	flags.StringVar(&o.listen, "listen", ":8443", "`address` and port of the server")
@@ -99,6 +101,10 @@ func parseFlags(c cli.Call) (*options, error) {
 	if err := c.ParseAll(flags, "tls-cert", "tls-key"); err != nil {
 		return nil, err
 	}
+	if err := o.files.Policy.Validate(); err != nil {
+		return nil, err
+	}
+	o.MinVersion, o.CipherSuites = o.files.Policy.MinVersion, o.files.Policy.CipherSuites
 	if o.controllers != "" {
 		o.ClaimControllers = strings.Split(o.controllers, ",")
 	}

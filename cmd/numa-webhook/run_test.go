@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"slices"
@@ -15,11 +16,13 @@ func TestUsage(t *testing.T) {
 	const valid = "--tls-cert=c --tls-key=k"
 	const renew = "renew --namespace=ns --secret=s --names=a,b"
 	for args, want := range map[string]string{
-		"":                                "--tls-cert is missing",
-		"--tls-cert=c":                    "--tls-key is missing",
-		valid + " stray":                  `unexpected argument "stray"`,
-		valid + " -v=11":                  "-v 11: allowed are 0 to 10",
-		valid + " --mirror":               "mirror",
+		"":                             "--tls-cert is missing",
+		"--tls-cert=c":                 "--tls-key is missing",
+		valid + " stray":               `unexpected argument "stray"`,
+		valid + " -v=11":               "-v 11: allowed are 0 to 10",
+		valid + " --mirror":            "mirror",
+		valid + " --tls-min-version=x": "allowed are VersionTLS12 and VersionTLS13",
+		valid + " --tls-min-version=VersionTLS12 --tls-cipher-suites=TLS_AES_128_GCM_SHA256": "HTTP/2 needs",
 		valid + " --secret=s":             "secret",
 		"renew":                           "--namespace is missing",
 		"renew --namespace=ns":            "--secret is missing",
@@ -35,7 +38,11 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	o, err := parseFlags(cli.Call{Args: strings.Fields(valid + " --claim-controllers=a,b"), Stdout: &bytes.Buffer{}})
-	if err != nil || !slices.Equal(o.ClaimControllers, []string{"a", "b"}) || o.listen != ":8443" || o.files.Certificate != "c" || o.files.Key != "k" {
+	if err != nil || !slices.Equal(o.ClaimControllers, []string{"a", "b"}) || o.listen != ":8443" || o.files.Certificate != "c" || o.files.Key != "k" || o.MinVersion != tls.VersionTLS13 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	o, err = parseFlags(cli.Call{Args: strings.Fields(valid + " --tls-min-version=VersionTLS12 --tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"), Stdout: &bytes.Buffer{}})
+	if err != nil || o.MinVersion != tls.VersionTLS12 || !slices.Equal(o.CipherSuites, []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for _, args := range [][]string{{"-h"}, {"renew", "-h"}} {

@@ -287,6 +287,7 @@ var arrows = []arrow{
 	{"cmd/internal/cli", "internal/message", "an error is one line"},
 	{"cmd/internal/cli", "internal/version", "each program says which version it is"},
 	{"cmd/internal/verbosity", "cmd/internal/cli", "a wrong level is an error of usage"},
+	{"cmd/internal/tlsfiles", "cmd/internal/cli", "cipher suites with which nothing is served are an error of usage"},
 	{"cmd/kubectl-numa", "internal/message", "so is a note"},
 	{"cmd/dra-numa", "internal/message", "so is a problem in the state of a node"},
 	{"deviceclasses", "internal/message", "so are the errors of decoders"},

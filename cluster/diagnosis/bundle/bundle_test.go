@@ -47,7 +47,7 @@ func example(objects *snapshot.Snapshot) Bundle {
 				}}},
 				Pins: []nodestate.Pin{{Cgroup: "pods/x", CPUs: cpuset.New(4)}},
 			}},
-			Installation: diagnosis.Installation{ConfigMaps: []*corev1.ConfigMap{{Data: map[string]string{diagnosis.ConfigKey: "kind: NodeConfig"}}}},
+			Installation: diagnosis.Installation{PodSecurity: "baseline", Refusals: []diagnosis.Refusal{{Kind: "DaemonSet", Name: "d", Message: "no quota"}}, ConfigMaps: []*corev1.ConfigMap{{Data: map[string]string{diagnosis.ConfigKey: "kind: NodeConfig"}}}},
 		},
 		Client:   "v0.1.0",
 		Machines: map[string][]byte{"n1.example.com": []byte("an archive")},

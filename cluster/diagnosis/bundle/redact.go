@@ -181,7 +181,7 @@ func redactedBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptio
 // redactedInstallation keeps the arguments of our own containers and the NodeConfig.
 // They are values of the chart and never secret.
 func redactedInstallation(i diagnosis.Installation) diagnosis.Installation {
-	kept := diagnosis.Installation{Namespace: i.Namespace}
+	kept := diagnosis.Installation{Namespace: i.Namespace, PodSecurity: i.PodSecurity, Refusals: i.Refusals}
 	for _, set := range i.DaemonSets {
 		template := corev1.PodTemplateSpec{ObjectMeta: redactedMeta(set.Spec.Template.ObjectMeta), Spec: withArguments(set.Spec.Template.Spec)}
 		kept.DaemonSets = append(kept.DaemonSets, &appsv1.DaemonSet{

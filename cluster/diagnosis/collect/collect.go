@@ -40,6 +40,7 @@ func Facts(ctx context.Context, client kubernetes.Interface, namespace string) (
 	c := collector{client: client, facts: &diagnosis.Facts{Objects: objects, Version: version.GitVersion, Time: time.Now()}}
 	c.gates(ctx)
 	c.installation(ctx, namespace)
+	c.admission(ctx)
 	c.policies(ctx)
 	c.kubelets(ctx)
 	return c.facts, nil

@@ -223,6 +223,37 @@ func TestWhoMayNotAskOneNodeAsksNoOther(t *testing.T) {
 	}
 }
 
+// What the API server says of the driver's namespace is read, and of refused pods only if some
+// are missing: the newest event of each object.
+func TestPodsThatAreRefusedAreRead(t *testing.T) {
+	const path, events = "/api/v1/namespaces/dra-numa", "/api/v1/namespaces/dra-numa/events"
+	event := func(kind, name, message string, minute int) corev1.Event {
+		at := time.Date(2026, 11, 21, 12, minute, 0, 0, time.UTC)
+		return corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}, Message: message, LastTimestamp: metav1.NewTime(at)}
+	}
+	s := newServer()
+	s.answers[path] = corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{diagnosis.PodSecurityLabel: "restricted"}}}
+	s.answers[events] = list(event("DaemonSet", "set", "new", 3), event("DaemonSet", "set", "old", 1), event("ReplicaSet", "replicas", "quota", 2))
+	installed := factsOf(t, s).Installation
+	if installed.PodSecurity != "restricted" || len(installed.Refusals) != 2 {
+		t.Errorf("level %q, refusals %+v", installed.PodSecurity, installed.Refusals)
+	}
+	if want := (diagnosis.Refusal{Kind: "DaemonSet", Name: "set", Message: "new"}); !slices.Contains(installed.Refusals, want) {
+		t.Errorf("refusals %+v, want %+v", installed.Refusals, want)
+	}
+	s.answers["/apis/apps/v1/namespaces/dra-numa/deployments?labelSelector="+diagnosis.WebhookSelector()] = list[any]()
+	s.asked = make(map[string]int)
+	if installed := factsOf(t, s).Installation; len(installed.Refusals) > 0 || s.asked[events] > 0 {
+		t.Errorf("no pod is missing, and refusals are %+v, asked %d times", installed.Refusals, s.asked[events])
+	}
+	for answer, denied := range map[any]bool{refused{}: true, broken{}: false} {
+		s.answers[path] = answer
+		if unread := factsOf(t, s).Unread; len(unread) != 1 || unread[0].Setting != "Namespace" || unread[0].Denied != denied {
+			t.Errorf("%T: unread %+v", answer, unread)
+		}
+	}
+}
+
 func TestKubeletThatAnswersNonsenseIsUnread(t *testing.T) {
 	for answer, want := range map[string]string{"{": "parse configz: unexpected end of JSON input", "{}": "parse configz: no kubeletconfig"} {
 		s := newServer()

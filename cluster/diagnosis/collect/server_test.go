@@ -131,9 +131,11 @@ func newServer() *server {
 		rbac + "clusterrolebindings" + daemons: list(rbacv1.ClusterRoleBinding{
 			ObjectMeta: meta("binding"), Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "a", Namespace: "dra-numa"}},
 		}),
+		"/api/v1/namespaces/dra-numa":                      corev1.Namespace{ObjectMeta: meta("dra-numa")},
 		"/api/v1/nodes/worker-1/proxy/configz":             `{"kubeletconfig": {"cpuManagerPolicy": "static"}}`,
 		"/api/v1/nodes/worker-2/proxy/configz":             `{"kubeletconfig": {"cpuManagerPolicy": "none"}}`,
 		"/api/v1/namespaces/dra-numa/configmaps" + daemons: list(corev1.ConfigMap{ObjectMeta: meta("config"), Data: map[string]string{"node.yaml": "kind: NodeConfig"}}),
+		"/api/v1/namespaces/dra-numa/events":               list[any](),
 		"/api/v1/events": list(
 			corev1.Event{
 				Message:        "of a node",

@@ -16,6 +16,8 @@ type Files struct {
 	Certificate, Key string
 	// ClientsCA is of the certificates that clients must have; "" if they need none.
 	ClientsCA string
+	// Policy is what is accepted from clients.
+	Policy Policy
 
 	mu     sync.Mutex
 	read   []fs.FileInfo // as they were when config was made
@@ -50,7 +52,10 @@ func (f *Files) load() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}}
+	config := &tls.Config{
+		MinVersion: f.Policy.MinVersion, CipherSuites: f.Policy.CipherSuites,
+		Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"},
+	}
 	if f.ClientsCA == "" {
 		return config, nil
 	}

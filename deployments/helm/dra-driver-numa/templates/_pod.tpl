@@ -112,9 +112,21 @@ imagePullSecrets:
 {{- if .Values.metrics.tls.clientCASecret }}
 - --metrics-client-ca=/metrics-tls/ca.crt
 {{- end }}
+{{- include "dra-driver-numa.tls" (list . "metrics-tls") }}
 {{- end }}
 {{- if .Values.pprof.enabled }}
 - --pprof=127.0.0.1:6060
+{{- end }}
+{{- end }}
+{{/* Which versions and cipher suites of TLS a server takes. Takes a list of root and the
+prefix of the flags. */}}
+{{- define "dra-driver-numa.tls" -}}
+{{- $prefix := index . 1 -}}
+{{- with (index . 0).Values.tls.minVersion }}
+- --{{ $prefix }}-min-version={{ . }}
+{{- end }}
+{{- with (index . 0).Values.tls.cipherSuites }}
+- --{{ $prefix }}-cipher-suites={{ join "," . }}
 {{- end }}
 {{- end }}
 {{/* Not empty if metrics are served over TLS. */}}
