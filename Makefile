@@ -119,8 +119,7 @@ release: cc
 	rm -rf $(RELEASE) bin/release-programs; mkdir -p $(RELEASE) bin/release-programs
 	$(RELEASE_ENV) CGO_ENABLED=0 go build -o bin/release-programs/ ./deployments/release ./deployments/image
 	$(RELEASE_ENV) CGO_ENABLED=0 go -C deployments/sbom build -o ../../bin/release-programs/ .
-	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION) $(REGISTRY)
-	$(HELM) template dra-driver-numa $(RELEASE)/dra-driver-numa-$(VERSION:v%=%).tgz --namespace dra-numa --no-hooks | cat deployments/namespace.yaml - >$(RELEASE)/install.yaml
+	$(release-chart)
 	$(foreach arch,amd64 arm64,$(call release-arch,$(arch),bin/release-programs/linux_$(arch))$(newline))
 	$(foreach platform,$(PLUGIN_PLATFORMS),$(call release-plugin,$(platform),bin/release-programs/plugin_$(platform))$(newline))
 	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/linux_*/* bin/release-programs/plugin_*/*
@@ -130,6 +129,12 @@ release: cc
 define is-installed
 found=$$(dpkg-query --show --showformat='$${Package}=$${Version}' $(firstword $(subst =, ,$(1))) 2>/dev/null || true); \
 [[ "$$found" == "$(1)" ]] || { echo "make: numa-nvml is to be built with $(1), here is $${found:-none}: install it, or set CGO_PACKAGES= and get other bytes" >&2; exit 1; }
+endef
+
+# release-chart writes the chart, and what it installs.
+define release-chart
+	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION) $(REGISTRY)
+	$(HELM) template dra-driver-numa $(RELEASE)/dra-driver-numa-$(VERSION:v%=%).tgz --namespace dra-numa --no-hooks | cat deployments/namespace.yaml - >$(RELEASE)/install.yaml
 endef
 
 # release-plugin builds the plugin for the platform $(1) in the folder $(2), and its archive.
