@@ -15,8 +15,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
-const chartFolder = "../../deployments/helm/dra-driver-numa"
-
 // platformFiles returns the values files of platforms.
 func platformFiles(t *testing.T) []string {
 	t.Helper()
