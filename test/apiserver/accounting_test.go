@@ -350,7 +350,12 @@ func TestExtendedResourceOfZonesHasNoAmounts(t *testing.T) {
 	create(t, classes, class)
 	pod := office.pod("two")
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/zone": resource.MustParse("2")}
-	if why := office.start(pod); why != "" {
+	why := office.start(pod)
+	// The scheduler may see the pod before the class.
+	for deadline := time.Now().Add(patience); strings.Contains(why, "Insufficient example.com/zone") && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		why = office.judgement(pod.Name)
+	}
+	if why != "" {
 		t.Fatal(why)
 	}
 	placed, err := admin.CoreV1().Pods(metav1.NamespaceDefault).Get(t.Context(), pod.Name, metav1.GetOptions{})
