@@ -108,16 +108,19 @@ func TestNotesOfFaultsOfClaims(t *testing.T) {
 		want  string
 	}{
 		{
-			deviceclasses.FaultPartitionInvalid, false, []any{cpuset.New(2, 3), "100% of it", 3 * time.Second},
+			deviceclasses.FaultPartitionInvalid, false,
+			[]any{cpuset.New(2, 3), "100% of it", 3 * time.Second},
 			"Warning NUMAExclusivityLost Other tasks may run on CPUs 2-3 of claim c: 100% of it",
 		},
 		{
-			deviceclasses.FaultPartitionInvalid, true, []any{cpuset.New(2, 3), "root invalid", 3 * time.Second},
+			deviceclasses.FaultPartitionInvalid, true,
+			[]any{cpuset.New(2, 3), "root invalid", 3 * time.Second},
 			"Normal NUMAExclusivityRestored CPUs 2-3 of claim c are exclusive again. For at most 3s they were not: root invalid",
 		},
 		{deviceclasses.FaultRefused, false, []any{"in use"}, "Warning NUMAContainerRefused A container did not start: in use"},
 		{
-			deviceclasses.FaultNotPinned, false, []any{"main"},
+			deviceclasses.FaultNotPinned, false,
+			[]any{"main"},
 			"Warning NUMAContainerNotPinned Container main runs on any CPU and any NUMA node, not on those of claim c: the container runtime has not run the driver's hook " +
 				"(turn on CDI in the runtime, and use an OCI runtime that runs hooks), or pinning is stopped on the node",
 		},
