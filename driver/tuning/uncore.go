@@ -62,8 +62,12 @@ func (t dies) repair(grants []ledger.Grant, _ bool) ([]ledger.Grant, error) {
 }
 
 func (t dies) assume(grants []ledger.Grant) error {
+	demands := uncoreDemands(grants)
+	if len(demands) == 0 {
+		return nil
+	}
 	found, err := t.config.Uncore.Read()
-	t.first.Uncore = uncore.Began(found, uncoreDemands(grants))
+	t.first.Uncore = uncore.Began(found, demands)
 	return err
 }
 
