@@ -138,20 +138,20 @@ func TestMetricsTakeOnlyTheTLSOfTheFlags(t *testing.T) {
 	const suite, other = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
 	for _, row := range []struct {
 		policy tlsfiles.Policy
-		client tls.Config
+		client *tls.Config
 		served bool
 	}{
-		{tlsfiles.Policy{}, tls.Config{MaxVersion: tls.VersionTLS12}, true},
-		{tlsfiles.Policy{}, tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false},
-		{tlsfiles.Policy{MinVersion: tls.VersionTLS13}, tls.Config{MaxVersion: tls.VersionTLS12}, false},
-		{tlsfiles.Policy{MinVersion: tls.VersionTLS13}, tls.Config{}, true},
-		{tlsfiles.Policy{CipherSuites: []uint16{suite}}, tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}}, true},
-		{tlsfiles.Policy{CipherSuites: []uint16{suite}}, tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{other}}, false},
+		{tlsfiles.Policy{}, &tls.Config{MaxVersion: tls.VersionTLS12}, true},
+		{tlsfiles.Policy{}, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false},
+		{tlsfiles.Policy{MinVersion: tls.VersionTLS13}, &tls.Config{MaxVersion: tls.VersionTLS12}, false},
+		{tlsfiles.Policy{MinVersion: tls.VersionTLS13}, &tls.Config{}, true},
+		{tlsfiles.Policy{CipherSuites: []uint16{suite}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}}, true},
+		{tlsfiles.Policy{CipherSuites: []uint16{suite}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{other}}, false},
 	} {
 		address := freeAddress(t)
 		startMonitoring(t, monitoring{metrics: address, certificateFile: certificate, keyFile: key, policy: row.policy})
 		row.client.InsecureSkipVerify = true
-		connection, err := tls.Dial("tcp", address, &row.client)
+		connection, err := tls.Dial("tcp", address, row.client)
 		if (err == nil) != row.served {
 			t.Errorf("%+v: a client with %#x to %#x and suites %#x: %v", row.policy, row.client.MinVersion, row.client.MaxVersion, row.client.CipherSuites, err)
 		}
