@@ -40,17 +40,16 @@ func TestPageListsTheCommands(t *testing.T) {
 	golden.Check(t, page, head+begin+list.String()+end+tail)
 }
 
-// The README draws machines as the command does.
-func TestReadmeHasTheDrawingsOfTopology(t *testing.T) {
-	readme := testfiles.Read(t, "../../README.md")
-	for line, preset := range map[string]string{
-		"go run ./cmd/kubectl-numa topology --preset rig": "rig",
-		"kubectl numa topology --root /tmp/machine":       "no-numa",
+// Pages draw machines as the command does.
+func TestPagesHaveTheDrawingsOfTopology(t *testing.T) {
+	for _, row := range []struct{ page, line, preset string }{
+		{"README.md", "go run ./cmd/kubectl-numa topology --preset rig", "rig"},
+		{"docs/kubectl-numa.md", "kubectl numa topology --root /tmp/machine", "no-numa"},
 	} {
-		_, block, found := strings.Cut(readme, "```\n$ "+line+"\n")
+		_, block, found := strings.Cut(testfiles.Read(t, "../../"+row.page), "```\n$ "+row.line+"\n")
 		block, _, _ = strings.Cut(block, "```")
-		if want := mustCall(t, "topology", "--preset", preset); !found || !strings.HasPrefix(want, strings.TrimSuffix(block, "...\n")) {
-			t.Errorf("%s: the README has\n%s\nwant the beginning of\n%s", line, block, want)
+		if want := mustCall(t, "topology", "--preset", row.preset); !found || !strings.HasPrefix(want, strings.TrimSuffix(block, "...\n")) {
+			t.Errorf("%s: %s has\n%s\nwant the beginning of\n%s", row.page, row.line, block, want)
 		}
 	}
 }
