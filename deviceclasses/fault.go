@@ -78,13 +78,14 @@ var faults = []Fault{
 	{Name: FaultNodesTaken, Health: "PCI function %s has other device nodes than before, which containers of another claim may have: no container of the claim can start"},
 }
 
-// Faults returns the table.
-func Faults() []Fault { return slices.Clone(faults) }
+// Faults returns the table, which must not be changed.
+func Faults() []Fault { return faults }
 
 // FaultOf returns the row with a name; the zero value if there is none.
 func FaultOf(name string) (row Fault) {
-	if i := slices.IndexFunc(faults, func(f Fault) bool { return f.Name == name }); i >= 0 {
-		row = faults[i]
+	all := Faults()
+	if i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == name }); i >= 0 {
+		row = all[i]
 	}
 	return row
 }
