@@ -551,3 +551,11 @@ func TestGenerateClassesPrintsThoseOfTheChart(t *testing.T) {
 		t.Errorf("exit code %d, %s%s", exitCode, stdout, stderr)
 	}
 }
+
+func TestNamesOfWorkloadsHaveTheirGroups(t *testing.T) {
+	for kind, want := range map[string]string{"pod": "pod/a", "deployment": "deployment.apps/a", "statefulset": "statefulset.apps/a", "job": "job.batch/a"} {
+		if text := mustCall(t, "generate", kind, "a", "--image", "example.com/app:1", "--cpus", "2", "-o", "name"); text != "resourceclaimtemplate.resource.k8s.io/a\n"+want+"\n" {
+			t.Errorf("generate %s prints the names\n%s", kind, text)
+		}
+	}
+}

@@ -89,12 +89,12 @@ func (m *manifestFlags) filter(command *cobra.Command) manifest.Filter {
 // manifestFormats returns the formats of commands that print manifests.
 func manifestFormats() []string { return []string{formatYAML, formatJSON, formatName, formatPath} }
 
-// manifests returns the document of objects of resource.k8s.io.
+// manifests returns the document of objects.
 func manifests(what string, list ...manifest.Object) document {
 	d := objects(what, list)
 	d.names = func() (names []objectName) {
 		for _, object := range list {
-			names = append(names, objectName{object.Kind, resourceapi.GroupName, object.Metadata.Namespace, object.Metadata.Name})
+			names = append(names, objectName{object.Kind, object.GroupVersionKind().Group, object.Metadata.Namespace, object.Metadata.Name})
 		}
 		return names
 	}
