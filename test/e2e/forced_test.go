@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -137,19 +139,25 @@ var _ = Describe("a container that starts again after drives have changed places
 	})
 })
 
-// swapDrives has the kernel find two drives again, this one first: it gives it the lower
-// number.
+// swapDrives has the kernel find two drives again, so that the first one has the number that the
+// second one had. The kernel gives the lowest number that is free, and a drive's own is free only
+// when nothing has its old device open anymore, which may be after it was found again. So it is
+// tried again, and the drives are found in the other order, should a lower number be free.
 func swapDrives(ctx context.Context, first, second string) {
 	GinkgoHelper()
-	_, err := observer.Run(ctx, `cd /proc/1/root/sys/bus/pci/drivers/nvme && echo "$1" >unbind && echo "$2" >unbind && echo "$1" >bind && sleep 1 && echo "$2" >bind`, first, second)
-	Expect(err).NotTo(HaveOccurred())
-	Eventually(ctx, func(g Gomega) {
-		for _, address := range []string{first, second} {
-			text, err := observer.Run(ctx, `ls "/sys/bus/pci/devices/$1/nvme"`, address)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(text).To(ContainSubstring("nvme"), "nodes of drive %s", address)
+	want := controllerOf(ctx, second)
+	order := []string{first, second}
+	Eventually(ctx, func() (string, error) {
+		_, err := observer.Run(ctx, `cd /proc/1/root/sys/bus/pci/drivers/nvme
+for address in "$1" "$2"; do test ! -e "$address" || echo "$address" >unbind; done
+echo "$1" >bind && sleep 1 && echo "$2" >bind`, order...)
+		if err != nil {
+			return "", err
 		}
-	}).Should(Succeed())
+		slices.Reverse(order)
+		controller, err := observer.Run(ctx, `ls "/sys/bus/pci/devices/$1/nvme"`, first)
+		return strings.TrimSpace(controller), err
+	}).Should(Equal(want), "controller of drive %s, as drive %s had it", first, second)
 }
 
 // stopShim stops the parent of a container's process until the end of the spec, as if the
