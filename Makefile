@@ -122,8 +122,7 @@ release: cc
 	$(release-chart)
 	$(foreach arch,amd64 arm64,$(call release-arch,$(arch),bin/release-programs/linux_$(arch))$(newline))
 	$(foreach platform,$(PLUGIN_PLATFORMS),$(call release-plugin,$(platform),bin/release-programs/plugin_$(platform))$(newline))
-	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/linux_*/* bin/release-programs/plugin_*/*
-	bin/release-programs/release sums $(RELEASE)
+	$(release-lists)
 
 # is-installed fails unless the package $(1), a name and a version, is installed.
 define is-installed
@@ -135,6 +134,13 @@ endef
 define release-chart
 	bin/release-programs/release chart $(RELEASE) $(CHART) $(VERSION) $(REGISTRY)
 	$(HELM) template dra-driver-numa $(RELEASE)/dra-driver-numa-$(VERSION:v%=%).tgz --namespace dra-numa --no-hooks | cat deployments/namespace.yaml - >$(RELEASE)/install.yaml
+endef
+
+# release-lists writes what is about the other files.
+define release-lists
+	bin/release-programs/release krew $(RELEASE) .krew.yaml $(VERSION)
+	bin/release-programs/sbom -version $(VERSION) -time $(SOURCE_DATE_EPOCH) -out $(RELEASE)/dra-driver-numa_$(VERSION).spdx.json bin/release-programs/linux_*/* bin/release-programs/plugin_*/*
+	bin/release-programs/release sums $(RELEASE)
 endef
 
 # release-plugin builds the plugin for the platform $(1) in the folder $(2), and its archive.

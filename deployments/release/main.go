@@ -1,6 +1,6 @@
 // Command release writes the files of a release that are not programs or images: archives of
-// programs with the licences of what is in them, the chart as a package for Helm, and a list of
-// checksums. The same input gives the same bytes, whatever the times and modes of the files are.
+// programs with the licences of what is in them, the chart as a package for Helm, the manifest
+// of the plugin for krew, and a list of checksums. The same input gives the same bytes, whatever the times and modes of the files are.
 // It builds and publishes nothing.
 package main
 
@@ -20,6 +20,7 @@ import (
 const usage = `usage: release archive FILE.tar.gz NAME=FILE…   (a program has the mode 755: NAME=x:FILE)
        release licenses FILE PROGRAM…
        release chart FOLDER CHART vMAJOR.MINOR.PATCH [REGISTRY]
+       release krew FOLDER TEMPLATE VERSION
        release sums FOLDER`
 
 // errUsage marks an error in how the command was called: exit status 2.
@@ -52,6 +53,8 @@ func run(ctx context.Context, args []string) error {
 		return writeChart(args[1], args[2], args[3], "")
 	case len(args) == 5 && args[0] == "chart":
 		return writeChart(args[1], args[2], args[3], args[4])
+	case len(args) == 4 && args[0] == "krew":
+		return writeManifest(args[1], args[2], args[3])
 	case len(args) == 2 && args[0] == "sums":
 		return writeSums(args[1])
 	default:

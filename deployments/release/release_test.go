@@ -164,3 +164,22 @@ func TestChartWithoutAVersionIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// The manifest has the checksums of the archives beside it.
+func TestManifestOfKrewIsFilledIn(t *testing.T) {
+	folder := t.TempDir()
+	template := filepath.Join(folder, "template")
+	files.Write(t, template, "version: {{ .TagName }}\nplatforms:\n- bin: tool\n    {{addURIAndSha \"https://example.com/{{ .TagName }}/tool_{{ .TagName }}.tar.gz\" .TagName }}\n")
+	args := []string{"krew", folder, template, version}
+	if err := run(t.Context(), args); err == nil || !strings.Contains(err.Error(), "tool_v1.2.3-rc.1.tar.gz: no such file") {
+		t.Errorf("without the archive: error %v", err)
+	}
+	files.Write(t, filepath.Join(folder, "tool_v1.2.3-rc.1.tar.gz"), "bytes")
+	if err := run(t.Context(), args); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("version: v1.2.3-rc.1\nplatforms:\n- bin: tool\n    uri: https://example.com/v1.2.3-rc.1/tool_v1.2.3-rc.1.tar.gz\n    sha256: %x\n", sha256.Sum256([]byte("bytes")))
+	if got := files.Read(t, filepath.Join(folder, "numa.yaml")); got != want {
+		t.Errorf("the manifest is\n%s, want\n%s", got, want)
+	}
+}
