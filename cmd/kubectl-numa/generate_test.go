@@ -547,7 +547,7 @@ func TestGenerateClassesPrintsThoseOfTheChart(t *testing.T) {
 	if want := "deviceclass.resource.k8s.io/nic.dra.numa\ndeviceclass.resource.k8s.io/gpu.dra.numa\n"; two != want {
 		t.Errorf("got\n%swant\n%s", two, want)
 	}
-	if exitCode, stdout, stderr := call("generate", "classes", "zone.dra.numa", "tpu"); exitCode != exitUsage || stdout != "" || !strings.Contains(stderr, `no DeviceClass "tpu", but bronze.dra.numa, `) {
+	if exitCode, stdout, stderr := call("generate", "classes", "zone.dra.numa", "tpu"); exitCode != exitUsage || stdout != "" || !strings.Contains(stderr, `no DeviceClass "tpu", but bound.dra.numa, `) {
 		t.Errorf("exit code %d, %s%s", exitCode, stdout, stderr)
 	}
 }
