@@ -1,8 +1,12 @@
 // Package demo holds the manifests that the documentation, the end-to-end tests
-// and users share. They name no namespace and use the test rig's image.
+// and users share. They name no namespace. Their image is a public one, which the test rig
+// has under the same name.
 package demo
 
 import "embed"
+
+// Image is the image of all manifests. It has commands of busybox, and stands for a user's own.
+const Image = "docker.io/library/busybox:1.37"
 
 // Manifests holds the *.yaml files of this folder.
 //

@@ -38,7 +38,7 @@ func devices() map[string]published {
 		return cache
 	}
 	return map[string]published{
-		"zone":             device("dra.numa", "zone", "zone.dra.numa", "performance.dra.numa", "quiet.dra.numa", "powersave.dra.numa"),
+		"zone":             device("dra.numa", "zone", "zone.dra.numa", "bound.dra.numa", "performance.dra.numa", "quiet.dra.numa", "powersave.dra.numa"),
 		"isolated":         device("dra.numa", "isolated", "isolated.dra.numa"),
 		"gpu":              device("dra.numa", "gpu", "gpu.dra.numa"),
 		"nic":              device("dra.numa", "nic", "nic.dra.numa"),
@@ -64,6 +64,7 @@ func TestClassesSelectOurDevicesByKindAndPool(t *testing.T) {
 		t.Fatalf("%d classes of files %v, %v", len(classes), files, err)
 	}
 	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
+	expressions := map[string]string{}
 	for i, class := range classes {
 		if class.Name+".yaml" != files[i] || class.Kind != "DeviceClass" {
 			t.Errorf("file %s holds %s %s", files[i], class.Kind, class.Name)
@@ -71,7 +72,8 @@ func TestClassesSelectOurDevicesByKindAndPool(t *testing.T) {
 		if len(class.Spec.Selectors) != 1 {
 			t.Fatalf("class %s has %d selectors", class.Name, len(class.Spec.Selectors))
 		}
-		compiled := compiler.CompileCELExpression(class.Spec.Selectors[0].CEL.Expression, cel.Options{})
+		expressions[class.Name] = class.Spec.Selectors[0].CEL.Expression
+		compiled := compiler.CompileCELExpression(expressions[class.Name], cel.Options{})
 		if compiled.Error != nil {
 			t.Fatal(compiled.Error)
 		}
@@ -90,6 +92,11 @@ func TestClassesSelectOurDevicesByKindAndPool(t *testing.T) {
 			t.Errorf("class %s is in no row", class.Name)
 		}
 	}
+	for _, name := range devices()["zone"].classes { // the scheduler caches few compiled expressions
+		if expressions[name] != expressions["zone.dra.numa"] {
+			t.Errorf("class %s has the selector %q, unlike zone.dra.numa", name, expressions[name])
+		}
+	}
 }
 
 func TestConfigurationsOfClassesAreDecoded(t *testing.T) {
@@ -97,7 +104,7 @@ func TestConfigurationsOfClassesAreDecoded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuned := map[string]bool{}
+	tuned, policies := map[string]bool{}, map[string]string{}
 	for _, class := range classes {
 		for _, config := range class.Spec.Config {
 			decoded, err := RequestConfig{}.DecodeOver(config.Opaque.Parameters.Raw)
@@ -105,11 +112,15 @@ func TestConfigurationsOfClassesAreDecoded(t *testing.T) {
 				t.Errorf("class %s for driver %s: %v", class.Name, config.Opaque.Driver, err)
 			}
 			tuned[class.Name] = !decoded.Performance.IsZero()
+			policies[class.Name] = decoded.Zone.MemoryPolicy
 		}
 	}
 	for _, name := range []string{"performance.dra.numa", "quiet.dra.numa", "powersave.dra.numa"} {
 		if !tuned[name] {
 			t.Errorf("class %s changes nothing", name)
 		}
+	}
+	if got := policies["bound.dra.numa"]; got != MemoryBind {
+		t.Errorf("memory policy of class bound.dra.numa: %q", got)
 	}
 }

@@ -205,7 +205,7 @@ func breakages() []broken {
 		},
 		{
 			"other class", func(f *Facts) { f.Objects.Classes[0].Spec.Selectors = nil },
-			" | device-class | DeviceClass bronze.dra.numa | spec.selectors | the driver's selectors | other selectors",
+			" | device-class | DeviceClass bound.dra.numa | spec.selectors | the driver's selectors | other selectors",
 		},
 		{
 			"no slices", func(f *Facts) { f.Objects.Slices = nil },

@@ -134,17 +134,7 @@ func TestDemosWithDevicesAreAligned(t *testing.T) {
 			covered[row.demo+".yaml"] = true
 			dir := demoFolder(t, row.machine, row.demo, row.pods...)
 			testfiles.Write(t, filepath.Join(dir, "crowd.yaml"), row.crowd)
-			stdout := mustCall(t, "simulate", "-f", dir)
-			var got []string
-			for line := range strings.Lines(stdout) {
-				pod, isPod := strings.CutPrefix(line, "default/")
-				if columns := strings.Fields(pod); isPod && !strings.HasPrefix(pod, "a-crowd-") {
-					got = append(got, columns[0]+" "+columns[3]+" "+filepath.Base(columns[4]))
-				}
-			}
-			if diff := cmp.Diff(row.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s\n%s", diff, stdout)
-			}
+			wantPlaced(t, dir, row.want)
 		})
 	}
 	files, err := os.ReadDir("../../demo/devices")
@@ -158,11 +148,85 @@ func TestDemosWithDevicesAreAligned(t *testing.T) {
 	}
 }
 
-// Users copy these manifests.
+// wantPlaced compares what simulate says of the pods in a folder, but for a crowd: pod,
+// request and device.
+func wantPlaced(t *testing.T, dir string, want []string) {
+	t.Helper()
+	stdout := mustCall(t, "simulate", "-f", dir)
+	var got []string
+	for line := range strings.Lines(stdout) {
+		pod, isPod := strings.CutPrefix(line, "default/")
+		if columns := strings.Fields(pod); isPod && !strings.HasPrefix(pod, "a-crowd-") {
+			got = append(got, columns[0]+" "+columns[3]+" "+filepath.Base(columns[4]))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s\n%s", diff, stdout)
+	}
+}
+
+// Each workload of docs/workloads.md is a manifest that its node has room for.
+func TestWorkloadsOfDemoArePlaced(t *testing.T) {
+	const config = "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n"
+	const withDevices = config + "devices: {presets: [gpu, nic, vf]}\nperformance: {allow: class}\n"
+	covered := map[string]bool{}
+	for _, row := range []struct {
+		file, preset, config string
+		want                 []string
+	}{
+		{"ai-training.yaml", "dgx-h100", withDevices, []string{
+			"train zone numa-0", "train gpu gpu-0000-16-00-0", "train nic nic-0000-18-00-0",
+		}},
+		{"ai-inference.yaml", "intel-2s", config, []string{"serve-0 zone numa-0", "serve-1 zone numa-0"}},
+		{"telco.yaml", "intel-2s", withDevices, []string{"dataplane zone numa-0", "dataplane vf nic-0000-3b-00-2"}},
+		{"database.yaml", "intel-2s", config, []string{"database-0 zone numa-1"}},
+		{"hpc.yaml", "epyc-2s-nps4", config + "zoneBy: l3\n", []string{
+			"rank-0 cache l3-1", "rank-0 memory numa-0", "rank-1 cache l3-2", "rank-1 memory numa-1",
+		}},
+		{"vm.yaml", "intel-2s", config, []string{"guest zone numa-0"}},
+	} {
+		t.Run(row.file, func(t *testing.T) {
+			covered[row.file] = true
+			dir := t.TempDir()
+			write := func(name, text string) { testfiles.Write(t, filepath.Join(dir, name), text) }
+			write("node.yaml", "{apiVersion: v1, kind: Node, metadata: {name: worker}, status: {allocatable: {cpu: 90, memory: 700Gi, hugepages-1Gi: 32Gi, pods: 110}}}\n")
+			write("slices.yaml", mustCall(t, "slices", "--preset", row.preset, "--node-name", "worker", "--config", file(t, row.config)))
+			write("classes.yaml", mustCall(t, "generate", "classes"))
+			write(row.file, testfiles.Read(t, "../../demo/workloads/"+row.file))
+			if exitCode, stdout, stderr := call("lint", "-f", dir); exitCode != exitDone || stdout != "" {
+				t.Errorf("lint: exit code %d, %s%s", exitCode, stdout, stderr)
+			}
+			wantPlaced(t, dir, row.want)
+		})
+	}
+	manifests, err := filepath.Glob("../../demo/workloads/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, manifest := range manifests {
+		if !covered[filepath.Base(manifest)] {
+			t.Errorf("%s is not tried", manifest)
+		}
+	}
+}
+
+// Users copy these manifests, and the image of each is one that their nodes can pull.
 func TestDemosDrawNoWarning(t *testing.T) {
-	for _, folder := range []string{"../../demo", "../../demo/containers", "../../demo/devices", "../../demo/cache"} {
+	folders := []string{"../../demo", "../../demo/containers", "../../demo/devices", "../../demo/cache", "../../demo/workloads"}
+	for _, folder := range folders {
 		if exitCode, stdout, stderr := call("lint", "-f", folder); exitCode != exitDone || stdout != "" {
 			t.Errorf("%s: exit code %d, %s%s", folder, exitCode, stdout, stderr)
+		}
+		manifests, err := filepath.Glob(folder + "/*.yaml")
+		if err != nil || len(manifests) == 0 {
+			t.Fatal(folder, err)
+		}
+		for _, manifest := range manifests {
+			for line := range strings.Lines(testfiles.Read(t, manifest)) {
+				if _, image, is := strings.Cut(strings.TrimSpace(line), "image: "); is && image != "docker.io/library/busybox:1.37" {
+					t.Errorf("%s has the image %s", manifest, image)
+				}
+			}
 		}
 	}
 }

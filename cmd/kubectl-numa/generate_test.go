@@ -243,13 +243,7 @@ func TestSocketOfOthersDevicesIsNoted(t *testing.T) {
 // The examples in the documentation are the output of the commands.
 func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	page := testfiles.Read(t, "../../docs/kubectl-numa.md")
-	const line = "generate claim trainer --cpus 8 --memory 16Gi --first-available one-node,one-socket,any"
-	const cache = "generate template workers --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%"
-	const fast = "generate claim feed --cpus 4 --memory 8Gi --set governor=performance,minFrequency=max,interrupts=away"
 	for _, want := range []string{
-		"$ kubectl numa " + fast + "\n" + mustCall(t, strings.Fields(fast)...),
-		"$ kubectl numa " + line + "\n" + mustCall(t, strings.Fields(line)...),
-		"$ kubectl numa " + cache + "\n" + mustCall(t, strings.Fields(cache)...),
 		"$ kubectl numa suggest-evictions pod urgent -f cluster/\n" + suggestion,
 		"$ kubectl numa taint worker-1/numa-1 -f cluster/\n" + drainRule,
 	} {
@@ -547,7 +541,7 @@ func TestGenerateClassesPrintsThoseOfTheChart(t *testing.T) {
 	if want := "deviceclass.resource.k8s.io/nic.dra.numa\ndeviceclass.resource.k8s.io/gpu.dra.numa\n"; two != want {
 		t.Errorf("got\n%swant\n%s", two, want)
 	}
-	if exitCode, stdout, stderr := call("generate", "classes", "zone.dra.numa", "tpu"); exitCode != exitUsage || stdout != "" || !strings.Contains(stderr, `no DeviceClass "tpu", but bronze.dra.numa, `) {
+	if exitCode, stdout, stderr := call("generate", "classes", "zone.dra.numa", "tpu"); exitCode != exitUsage || stdout != "" || !strings.Contains(stderr, `no DeviceClass "tpu", but bound.dra.numa, `) {
 		t.Errorf("exit code %d, %s%s", exitCode, stdout, stderr)
 	}
 }

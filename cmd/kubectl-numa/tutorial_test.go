@@ -11,14 +11,44 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
-func tutorials() []string {
-	return []string{"../../docs/pending-pod.md", "../../docs/draining.md", "../../docs/workloads.md"}
+// tutorials returns the pages that have commands for a reader without a cluster.
+func tutorials(t *testing.T) (paths []string) {
+	t.Helper()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		if strings.Contains(testfiles.Read(t, page), "\n```console\n") {
+			paths = append(paths, page)
+		}
+	}
+	if len(paths) < 5 {
+		t.Errorf("only %q have blocks of commands with what they say", paths)
+	}
+	return paths
+}
+
+// A block of the language sh needs a cluster or a node, so no test follows it.
+func TestCommandsWithoutAClusterAreInConsoleBlocks(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		for i, block := range strings.Split(testfiles.Read(t, page), "\n```sh\n") {
+			block, _, _ = strings.Cut(block, "\n```\n")
+			if i > 0 && strings.Contains("\n"+block, "\nkubectl numa generate ") {
+				t.Errorf("%s: this needs no cluster, and belongs into a block of the language console:\n%s", filepath.Base(page), block)
+			}
+		}
+	}
 }
 
 // In a console block, a line that begins with $ is a command, with its here document if
 // it has one. The lines after it are its output on both streams.
 func TestTutorialSaysWhatItsCommandsSay(t *testing.T) {
-	for _, tutorial := range tutorials() {
+	for _, tutorial := range tutorials(t) {
 		t.Run(filepath.Base(tutorial), func(t *testing.T) { follow(t, tutorial) })
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"time"
 
+	"github.com/dra-driver-numa/dra-driver-numa/demo"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 )
 
@@ -27,7 +28,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.kubeconfig, "kubeconfig", client.DefaultKubeconfig(), "path of the cluster's kubeconfig")
 	flag.StringVar(&o.namespace, "namespace", "numa-demo", "namespace of the demo's pods, made if it is missing")
-	flag.StringVar(&o.image, "observer-image", "localhost/busybox:1", "image of the pod that reads a node's kernel")
+	flag.StringVar(&o.image, "observer-image", demo.Image, "image of the pod that reads a node's kernel")
 	flag.StringVar(&o.kubectlNuma, "kubectl-numa", "", "path of kubectl-numa, to draw the cluster with and to name in commands to try (default: no drawing)")
 	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long all of it may take")
 	flag.Parse()

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/demo"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
@@ -24,7 +25,7 @@ const driverName = "dra.numa"
 var (
 	kubeconfig      = flag.String("kubeconfig", client.DefaultKubeconfig(), "path of the cluster's kubeconfig")
 	require         = flag.Bool("e2e.require", false, "fail instead of skip where there is no kubeconfig, or a node that a spec cannot run on")
-	image           = flag.String("observer-image", "localhost/busybox:1", "image of all pods: busybox with its commands in /bin")
+	image           = flag.String("observer-image", demo.Image, "image of all pods: busybox with its commands in /bin")
 	driverNamespace = flag.String("driver-namespace", "dra-numa", "namespace of the driver's DaemonSet")
 	driverDaemonSet = flag.String("driver-daemonset", "dra-driver-numa", "name of the driver's DaemonSet")
 )
