@@ -26,7 +26,7 @@ const (
 	// partitionPeriod bounds how long it takes to notice that a recorded cgroup or a
 	// partition has changed.
 	partitionPeriod = time.Second
-	// hostPeriod is the same for a new partition that is not of a claim: see
+	// hostPeriod is the same for an invalid partition that is not of a claim: see
 	// [pin.Lookout]. It is also how often all cgroups are read, in case an event was lost.
 	hostPeriod = 30 * time.Second
 	// quietPeriod is how often the plugin is told that nothing has changed. The kubelet
