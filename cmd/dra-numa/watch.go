@@ -244,6 +244,12 @@ func readHeld(cgroups fs.FS) ([]driver.Held, error) {
 	return heldCPUs(holdings), err
 }
 
+// heldOf is the same, if a partition may hold some of these CPUs.
+func (o *options) heldOf(cpus cpuset.Set) ([]driver.Held, error) {
+	holdings, err := pin.HoldingsOf(kernelfs.Dir(o.cgroupRoot), cpus)
+	return heldCPUs(holdings), err
+}
+
 func heldCPUs(holdings []pin.Holding) []driver.Held {
 	held := make([]driver.Held, 0, len(holdings))
 	for _, holding := range holdings {
