@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -156,6 +157,38 @@ func TestTheDefaultIsTakenBackOnlyWhereItStillIs(t *testing.T) {
 	n.settle(driver)
 	n.expectFiles(map[string]string{"cpufreq/policy5/scaling_max_freq": "3000000"})
 	assertConsistent(t, n.disk, driver)
+}
+
+// A CPU that comes online has lost its default, and gets it as soon as the kernel allows that.
+func TestTheDefaultComesBackAfterAnError(t *testing.T) {
+	n := newPowerNode(t)
+	config := n.config()
+	config.Tuning.Default = slow()
+	refuses := false
+	config.Tuning.Frequencies = cpufreq.New(config.Machine, func(name, text string) error {
+		if refuses {
+			return errCrash
+		}
+		return n.power.Write(name, text)
+	})
+	driver := n.openWith(config)
+	n.settle(driver)
+	machine := driver.Machine()
+	driver.SetMachine(without(machine, cpuset.New(5)))
+	n.settle(driver)
+	const limit = "cpufreq/policy5/scaling_max_freq"
+	if err := n.power.Write("sys/devices/system/cpu/"+limit, "3000000"); err != nil {
+		t.Fatal(err)
+	}
+	n.power.Settle()
+	driver.SetMachine(machine)
+	refuses = true
+	if err := driver.RepairPerformance(false); err == nil {
+		t.Error("no error of a kernel that refuses each write")
+	}
+	refuses = false
+	n.settle(driver)
+	n.expectFiles(map[string]string{limit: "1000000"})
 }
 
 // What the node cannot have is an error of each look, and claims are prepared nevertheless.

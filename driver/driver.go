@@ -78,6 +78,10 @@ type Config struct {
 	// Containers looks which containers run. No grant ends while its containers may run. If
 	// it is nil, grants end when the kubelet or the API server says so.
 	Containers func() (Containers, error)
+
+	// Held returns what the live partitions hold, if one of them may have some of these CPUs.
+	// If it is nil, new claims may get CPUs that a partition took since the last Observe.
+	Held func(cpus cpuset.Set) ([]Held, error)
 }
 
 // Exclusivity says who keeps other tasks off the CPUs of a claim.
@@ -211,6 +215,13 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	next, err := d.planner().plan(claim, pods, wishes)
 	if err != nil {
 		return ledger.Grant{}, nil, err
+	}
+	if taken, err := d.blockTaken(next.Grant); err != nil {
+		return ledger.Grant{}, nil, err
+	} else if taken {
+		if next, err = d.planner().plan(claim, pods, wishes); err != nil { // without the CPUs of the partition
+			return ledger.Grant{}, nil, err
+		}
 	}
 	if steps := d.applySteps(next.Grant); len(steps) > 0 {
 		if err := perform(steps); err != nil {

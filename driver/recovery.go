@@ -71,6 +71,28 @@ func (d *Driver) Observe(held []Held) (Report, error) {
 	return next.report, nil
 }
 
+// blockTaken blocks the CPUs of partitions, as Observe does, if one of them has CPUs that
+// this grant would have and that are not on record for its claim.
+func (d *Driver) blockTaken(next ledger.Grant) (taken bool, err error) {
+	recorded, _ := d.grants.Find(next.UID)
+	chosen := next.CPUs().Difference(recorded.CPUs())
+	if d.config.Held == nil || chosen.IsEmpty() {
+		return false, nil
+	}
+	held, err := d.config.Held(chosen)
+	if err != nil {
+		return false, err
+	}
+	seen := recovered{grants: d.grants}
+	seen.block(held)
+	if !slices.ContainsFunc(seen.blocked, func(h Held) bool { return h.CPUs.Overlaps(chosen) }) {
+		return false, nil
+	}
+	d.blocked = seen.blocked
+	d.show()
+	return true, nil
+}
+
 // Prepares returns how often Prepare was called. Reconsider takes it.
 func (d *Driver) Prepares() uint64 {
 	d.mu.Lock()

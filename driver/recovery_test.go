@@ -142,6 +142,50 @@ func TestCPUsOfAForeignPartitionAreBlocked(t *testing.T) {
 	assertConsistent(t, disk, driver)
 }
 
+// A partition that was made after the last Observe has CPUs that a claim would get.
+func TestPrepareSeesPartitionsThatAreNew(t *testing.T) {
+	disk := newDisk(t)
+	var held []Held
+	looked := 0
+	config := testConfig()
+	config.Held = func(cpuset.Set) ([]Held, error) { looked++; return held, nil }
+	driver := disk.openWith(config)
+	wanted := claim("a", result("r", "numa-1", 2))
+
+	held = []Held{{Cgroup: "new.slice", CPUs: cpuset.New(1, 2, 4)}}
+	mustPrepare(t, driver, wanted)
+	if got := grantOf(driver, "uid-a").CPUs(); got != cpuset.New(6, 7) || driver.Blocked() != cpuset.New(1, 2, 4) {
+		t.Errorf("cpus %s while 4 is in a partition, and %s are blocked", got, driver.Blocked())
+	}
+	mustPrepare(t, driver, wanted)
+	if looked != 1 {
+		t.Errorf("%d looks at partitions for one claim, want one, before its CPUs are on record", looked)
+	}
+	assertConsistent(t, disk, driver)
+
+	if _, err := driver.Observe(nil); err != nil {
+		t.Fatal(err)
+	}
+	held[0].CPUs = cpuset.New(4, 5)
+	_, _, err := driver.Prepare(claim("b", result("r", "numa-1", 2)), nil)
+	if want := "cpus 4-5 are held by cgroup new.slice, which belongs to no claim"; !errors.Is(err, ErrNotEnough) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if _, kept := driver.Grant("uid-b"); kept {
+		t.Error("the claim that was refused has a grant")
+	}
+
+	// The claim's own partition is not in its way when it is allocated again.
+	if _, err := driver.Observe(nil); err != nil {
+		t.Fatal(err)
+	}
+	held[0].CPUs = cpuset.New(6, 7)
+	mustPrepare(t, driver, claim("a", result("r", "numa-1", 4)))
+	if got := grantOf(driver, "uid-a").CPUs(); got != cpuset.New(4, 5, 6, 7) {
+		t.Errorf("cpus %s, want all of the zone", got)
+	}
+}
+
 // The kernel does not honour an invalid partition, but makes it valid again as soon as
 // it can. So the CPUs are not free.
 func TestInvalidPartitionHoldsItsCPUs(t *testing.T) {

@@ -106,7 +106,7 @@ func (d *Driver) unprepareMadeUp() error {
 // host but its own two directories.
 func (c Config) withoutHost() Config {
 	c.Attached, c.Machine, c.Drivers, c.StaticSpecs = attached.Selection{}, nil, nil, nil
-	c.Caches, c.Tuning, c.Hugepages, c.Containers = nil, nil, nil, nil
+	c.Caches, c.Tuning, c.Hugepages, c.Containers, c.Held = nil, nil, nil, nil, nil
 	return c
 }
 

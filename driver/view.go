@@ -106,6 +106,9 @@ func (d *Driver) Grants() []ledger.Grant {
 	return slices.SortedFunc(slices.Values(d.shown.Load().grants.Grants()), ledger.ByAge)
 }
 
+// List is what each claim holds, by UID. It is not copied, so it must not be changed.
+func (d *Driver) List() ledger.List { return d.shown.Load().grants }
+
 // Pinned is what claims give one container.
 type Pinned struct {
 	CPUs         cpuset.Set     // of all shares, without idle CPUs unless a partition has them; no CPUs: memory only

@@ -89,12 +89,12 @@ func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant ledger.Grant
 
 // share takes all grants, because preparing one claim can change the scope of another
 // claim's shares.
-func (s *claimStatuses) share(grants []ledger.Grant) {
+func (s *claimStatuses) share(grants ledger.List) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, grant := range grants {
 		if status := s.claims[grant.UID]; status != nil && !slices.EqualFunc(status.grant.Shares, grant.Shares, sameScope) {
-			status.grant = grant
+			status.grant = grant.Grant
 			s.check(grant.UID, status)
 		}
 	}

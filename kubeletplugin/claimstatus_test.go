@@ -285,7 +285,7 @@ func TestScopeChangesWhileTheStatusIsWritten(t *testing.T) {
 	shared.Shares[0].Zone().Scope = ledger.ScopeShared
 	var preparing sync.WaitGroup
 	refuse(api, "update", "resourceclaims", func(string) error {
-		preparing.Go(func() { statuses.share([]ledger.Grant{shared}) })
+		preparing.Go(func() { statuses.share(ledger.List{ledger.NewListed(shared)}) })
 		time.Sleep(10 * time.Millisecond) // orders nothing, unlike a channel
 		return apierrors.NewInternalError(io.ErrUnexpectedEOF)
 	})
@@ -440,7 +440,7 @@ func TestClaimStatusFollowsTheScope(t *testing.T) {
 		waitReason(t, api, reasonKernelPartition)
 		shared := statusGrant(cpuset.New(4))
 		shared.Shares[0].Zone().Scope = ledger.ScopeShared
-		statuses.share([]ledger.Grant{{UID: "of another daemon"}, shared})
+		statuses.share(ledger.List{{Grant: ledger.Grant{UID: "of another daemon"}}, ledger.NewListed(shared)})
 		waitReason(t, api, reasonShared)
 	})
 }

@@ -292,7 +292,7 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 		}
 		logger.Info("Prepared claim")
 	}
-	s.statuses.share(s.driver.Grants())
+	s.statuses.share(s.driver.List())
 	s.RefreshPool(ctx)
 	return results, nil
 }
@@ -311,8 +311,10 @@ func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceCl
 	var prepared []driver.PreparedDevice
 	again := false
 	err = withPatience(ctx, func() (err error) {
-		if _, held := s.driver.Grant(claim.UID); again && !held {
-			return errReleased
+		if again {
+			if _, held := s.driver.Grant(claim.UID); !held {
+				return errReleased
+			}
 		}
 		again = true
 		grant, prepared, err = s.driver.Prepare(claim, pods)

@@ -15,7 +15,7 @@ import (
 // Handler answers POST /validate, /enforce and /mutate with admission.k8s.io/v1 reviews,
 // and GET /readyz. known returns lookups that end with the context.
 func Handler(known func(context.Context) Known) http.Handler {
-	mux, limits := http.NewServeMux(), newLimits()
+	mux, limits := http.NewServeMux(), newReviewLimits()
 	handle := func(path string, ask func(*Reviewer, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) {
 		answers := answer(func(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 			return ask(NewReviewer(known(ctx)), request)

@@ -45,7 +45,7 @@ func answerWith(handler http.Handler, body io.Reader) *httptest.ResponseRecorder
 // What arrives takes no room from what has arrived.
 func TestBodiesArriveBeforeTheyTakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limits := newLimits()
+		limits := newReviewLimits()
 		handler := limits.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		for range smallReviews + 1 {
 			go answerWith(handler, &trickle{[]byte("x"), 9, 100 * time.Millisecond})

@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"errors"
 	"io/fs"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -19,6 +20,19 @@ type Holding struct {
 func Holdings(cgroups fs.FS) ([]Holding, error) {
 	t, err := readPartitions(cgroups)
 	return t.holdings(), err
+}
+
+// HoldingsOf returns Holdings if one may have some of these CPUs, and else nothing. Then it reads
+// one file.
+func HoldingsOf(cgroups fs.FS, cpus cpuset.Set) ([]Holding, error) {
+	left, err := readSet(cgroups, rootCPUsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // no cpuset controller of cgroup v2, so no partitions
+	}
+	if err != nil || cpus.IsSubsetOf(left) {
+		return nil, err
+	}
+	return Holdings(cgroups)
 }
 
 func (t tree) holdings() (list []Holding) {

@@ -44,6 +44,23 @@ func TestHoldingsWithoutPartitionsAndWithDamage(t *testing.T) {
 	}
 }
 
+func TestHoldingsOfSomeCPUs(t *testing.T) {
+	files := cgroupFS(t, "vm - isolated 8")
+	if list, err := HoldingsOf(files, parse("8")); err != nil || list != nil {
+		t.Errorf("without the cpuset controller: %v, %v", list, err)
+	}
+	files[rootCPUsFile] = &fstest.MapFile{Data: []byte("0-7,9\n")}
+	for cpus, want := range map[string]int{"": 0, "0-3": 0, "7-8": 1, "8": 1} {
+		if list, err := HoldingsOf(files, parse(cpus)); err != nil || len(list) != want {
+			t.Errorf("of cpus %s: %v, %v, want %d", cpus, list, err, want)
+		}
+	}
+	files[rootCPUsFile].Data = []byte("0-x")
+	if list, err := HoldingsOf(files, parse("8")); err == nil {
+		t.Errorf("with damage: %v, want an error", list)
+	}
+}
+
 func TestKernelHoldings(t *testing.T) {
 	k := needKernel(t)
 	container := k.create("pintest-pods/burstable/pod/holdings")

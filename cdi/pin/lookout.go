@@ -15,8 +15,9 @@ import (
 // Lookout looks at the partitions of the host and at the recorded cgroups. A look reads
 // files of every cgroup; between looks, Changed says whether another one would find
 // something else. It sees at once what happens to a recorded cgroup, to a partition, and
-// to their siblings and to cgroups above them. It does not see that a cgroup without CPUs
-// of its own becomes a partition.
+// to their siblings and to cgroups above them, and each partition that takes CPUs from the
+// root cgroup. It does not see that a cgroup without CPUs of its own becomes an invalid
+// partition.
 type Lookout struct {
 	cgroups, records string
 	others           []string // directories whose entries count, too
@@ -71,7 +72,7 @@ func (l *Lookout) Look(now time.Time) (sight Sight, err error) {
 		return sight, err
 	}
 	added := l.events.follow(l.watched(t, list))
-	l.states.Follow(cgroups, stateFiles(list))
+	l.states.Follow(cgroups, append(stateFiles(list), rootCPUsFile))
 	sight.Holdings = t.holdings()
 	sight.Live = inspect(cgroups, list, &faults)
 	sight.Ignored = ignoredPolicies(cgroups, list, &faults)

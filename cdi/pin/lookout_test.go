@@ -67,15 +67,40 @@ func TestLookoutSeesWhatHappens(t *testing.T) {
 	expect("ended", 0, 0)
 }
 
+// withoutEvents is a lookout to which no event is reported. After another look, it says each
+// time that something has changed.
+func withoutEvents(m machine) *Lookout {
+	m.Helper()
+	l := lookout(m)
+	l.events.close()
+	l.events = watch{complete: true, available: true, fd: -1, ids: map[string]int{l.records: 0}}
+	m.Cleanup(func() { l.events = watch{} })
+	return l
+}
+
+// No event says that a cgroup without exclusive CPUs has become a partition: it is followed
+// only from then on.
+func TestLookoutSeesAPartitionOfAnotherProgram(t *testing.T) {
+	m := newFake(t, false)
+	running(m, hostSlice)
+	l := withoutEvents(m)
+	m.write(hostSlice+"/"+cpusFile, "8-9")
+	m.write(hostSlice+"/"+exclusiveFile, "8-9")
+	if l.Changed() {
+		t.Error("the cgroup is no partition yet")
+	}
+	m.write(hostSlice+"/"+partitionFile, "root")
+	if !l.Changed() || l.Changed() {
+		t.Error("a partition was made: want one change")
+	}
+}
+
 // No event says that the kernel has taken a CPU away.
 func TestLookoutReadsWhatNoEventReports(t *testing.T) {
 	m := newFake(t, false)
 	running(m, ctrA)
 	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "", PartitionRoot))
-	l := lookout(m)
-	l.events.close()
-	l.events = watch{complete: true, available: true, fd: -1, ids: map[string]int{l.records: 0}} // reports nothing
-	defer func() { l.events = watch{} }()
+	l := withoutEvents(m)
 	if l.Changed() {
 		t.Error("something has changed")
 	}

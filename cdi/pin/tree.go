@@ -18,6 +18,7 @@ const (
 	memsFile      = "cpuset.mems"
 	exclusiveFile = "cpuset.cpus.exclusive"
 	partitionFile = "cpuset.cpus.partition"
+	rootCPUsFile  = cpusFile + ".effective" // of the root cgroup: all CPUs but those of valid partitions
 
 	// member is the value of cpuset.cpus.partition if a cgroup is not a partition root.
 	member = "member"

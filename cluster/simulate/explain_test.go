@@ -170,6 +170,11 @@ func TestCapacityThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			"asks for 5 cpu of one device, rounded up to 6: numa-0 has 5",
 			"5 would fit, but the scheduler rounds cpu up to 6: ask for a multiple of the step",
 		},
+		"cpu: 2000": {
+			zonedNode("n1", []zone{{1000, 1, "8Gi"}}),
+			"asks for 2000 cpu of one device: numa-0 has 1000",
+			"",
+		},
 		"cpu: 7": {
 			strings.ReplaceAll(two, `min: "0", step: "1"`, `min: "0", step: "1", max: "3"`),
 			"asks for 7 cpu of one device: numa-0 allows at most 3 per request",

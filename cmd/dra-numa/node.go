@@ -46,6 +46,7 @@ func readNode(o options) (n node, err error) {
 		StaticSpecs:   os.DirFS(o.staticCDIDir),
 		Hugepages:     func(nodes cpuset.Set) (driver.Hugepages, error) { return o.hugepages(root, nodes) },
 		Containers:    o.containers,
+		Held:          o.heldOf,
 	}
 	if o.cachePools != nil {
 		n.config.Caches = cachesOf(o)

@@ -26,7 +26,7 @@ const (
 	// partitionPeriod bounds how long it takes to notice that a recorded cgroup or a
 	// partition has changed.
 	partitionPeriod = time.Second
-	// hostPeriod is the same for a new partition that is not of a claim: see
+	// hostPeriod is the same for an invalid partition that is not of a claim: see
 	// [pin.Lookout]. It is also how often all cgroups are read, in case an event was lost.
 	hostPeriod = 30 * time.Second
 	// quietPeriod is how often the plugin is told that nothing has changed. The kubelet
@@ -241,6 +241,12 @@ func downgraded(live []pin.Live) (cpus cpuset.Set) {
 // readHeld returns the CPUs that the partitions of the host hold.
 func readHeld(cgroups fs.FS) ([]driver.Held, error) {
 	holdings, err := pin.Holdings(cgroups)
+	return heldCPUs(holdings), err
+}
+
+// heldOf is the same, if a partition may hold some of these CPUs.
+func (o *options) heldOf(cpus cpuset.Set) ([]driver.Held, error) {
+	holdings, err := pin.HoldingsOf(kernelfs.Dir(o.cgroupRoot), cpus)
 	return heldCPUs(holdings), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
@@ -81,11 +82,11 @@ func scoreTexts(pod simulate.Placed) (score, others string) {
 }
 
 // capacityText returns a text such as "cpu 4, memory 8Gi". It omits amounts of 0.
-func capacityText(capacity map[resourceapi.QualifiedName]resource.Quantity) string {
+func capacityText(amounts map[resourceapi.QualifiedName]resource.Quantity) string {
 	var parts []string
-	for _, name := range sortedNames(capacity) {
-		if amount := capacity[name]; !amount.IsZero() {
-			parts = append(parts, fmt.Sprintf("%s %s", name, amount.String()))
+	for _, name := range sortedNames(amounts) {
+		if amount := amounts[name]; !amount.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s %s", name, capacity.Text(amount)))
 		}
 	}
 	return strings.Join(parts, ", ")

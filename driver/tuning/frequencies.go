@@ -55,7 +55,9 @@ func (t frequencies) repair(grants []ledger.Grant, _ bool) ([]ledger.Grant, erro
 			return nil, errors.Join(failed, err)
 		}
 	}
-	t.online = cpuset.Set{}
+	if failed == nil {
+		t.online = cpuset.Set{}
+	}
 	return nil, failed
 }
 

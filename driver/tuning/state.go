@@ -47,7 +47,7 @@ type State struct {
 	uncoreDue bool               // dies may have come online since the last look
 	settled   lookedAt           // when settleDefaults last succeeded
 	seen      []int              // numbers of interrupts at the last look
-	online    cpuset.Set         // CPUs that came online since the last look, and may have lost what claims want
+	online    cpuset.Set         // CPUs that came online since the last look that had no error, and may have lost what claims want
 }
 
 // New returns the state of a node that has nothing on record. files has the folder sys; a node that changes

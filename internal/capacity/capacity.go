@@ -1,5 +1,5 @@
-// Package capacity knows the two spellings of a capacity of a device, and which amounts a
-// program can compute with.
+// Package capacity knows the two spellings of a capacity of a device, which amounts a
+// program can compute with, and how people read them.
 package capacity
 
 import (
@@ -36,6 +36,15 @@ func Amounts(driver string, amounts map[resourceapi.QualifiedName]resource.Quant
 		}
 	}
 	return published
+}
+
+// Text returns an amount as people count: 2000 CPUs, and not the 2k of a Quantity.
+func Text(amount resource.Quantity) string {
+	text := amount.String()
+	if thousands, is := strings.CutSuffix(text, "k"); is {
+		return thousands + "000"
+	}
+	return text
 }
 
 // mostDigits limits the power of ten of an amount. The largest suffix of Kubernetes, E,

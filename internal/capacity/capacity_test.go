@@ -35,6 +35,14 @@ func TestAmountsInBothSpellings(t *testing.T) {
 	}
 }
 
+func TestTextOfThousandsHasAllDigits(t *testing.T) {
+	for text, want := range map[string]string{"4": "4", "2000": "2000", "2k": "2000", "-1k": "-1000", "2001": "2001", "1500m": "1500m", "8Gi": "8Gi", "2G": "2G", "0": "0"} {
+		if got := capacity.Text(resource.MustParse(text)); got != want {
+			t.Errorf("%s is written %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestCountable(t *testing.T) {
 	for text, want := range map[string]bool{
 		"0": true, "4": true, "1n": true, "-3m": true, "8Ei": true, "123456789012345678901234567890": true, "1e30": true,

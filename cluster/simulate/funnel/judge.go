@@ -9,6 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // Finding is an obstacle without its sentence.
@@ -247,11 +248,11 @@ func (r *request) parts() (parts []part) {
 }
 
 // holdersOf returns who holds some of a capacity of the device, the largest first. With
-// the capacity "", it returns who holds the device.
-func (f *Facts) holdersOf(d *inventory.Device, capacity string) (list []Holder) {
+// the name "", it returns who holds the device.
+func (f *Facts) holdersOf(d *inventory.Device, name string) (list []Holder) {
 	holds := slices.Clone(f.holds[d.ID])
 	amount := func(h Hold) int64 {
-		held := h.Capacity[resourceapi.QualifiedName(capacity)]
+		held := h.Capacity[resourceapi.QualifiedName(name)]
 		return held.MilliValue()
 	}
 	slices.SortStableFunc(holds, func(a, b Hold) int {
@@ -259,13 +260,13 @@ func (f *Facts) holdersOf(d *inventory.Device, capacity string) (list []Holder) 
 	})
 	for _, hold := range holds {
 		holder := hold.Holder
-		holder.Device, holder.Resource = d.Name, capacity
-		if capacity != "" {
-			held := hold.Capacity[resourceapi.QualifiedName(capacity)]
+		holder.Device, holder.Resource = d.Name, name
+		if name != "" {
+			held := hold.Capacity[resourceapi.QualifiedName(name)]
 			if held.IsZero() {
 				continue
 			}
-			holder.Amount = held.String()
+			holder.Amount = capacity.Text(held)
 		}
 		list = append(list, holder)
 	}
@@ -287,7 +288,7 @@ func (f *Facts) counterHolders(d *inventory.Device, counter string) (list []Hold
 				continue
 			}
 			for _, holder := range f.holdersOf(other, "") {
-				holder.Resource, holder.Amount = counter, amount.Value.String()
+				holder.Resource, holder.Amount = counter, capacity.Text(amount.Value)
 				list = append(list, holder)
 			}
 		}

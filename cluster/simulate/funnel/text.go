@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
@@ -32,9 +33,9 @@ func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text
 
 // capacityOf returns a capacity of the device as text.
 func capacityOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
-	for spelled, capacity := range d.Capacity {
+	for spelled, of := range d.Capacity {
 		if attribute.FullName(d.Slice.Spec.Driver, spelled) == name {
-			return capacity.Value.String(), true
+			return capacity.Text(of.Value), true
 		}
 	}
 	return "", false

@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 )
 
 // Causes that are about requests which fit alone but not together.
@@ -57,7 +58,7 @@ func (c tooMany) String() string {
 			if a.Capacity != nil {
 				for _, name := range sortedNames(a.Capacity.Requests) {
 					amount := a.Capacity.Requests[name]
-					part += fmt.Sprintf(", %s %s", amount.String(), name)
+					part += fmt.Sprintf(", %s %s", capacity.Text(amount), name)
 				}
 			}
 			parts = append(parts, part)

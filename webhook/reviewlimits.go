@@ -35,18 +35,18 @@ const (
 	reviewSelectors = 512
 )
 
-// limits bounds what arrives, and how many reviews are under way.
-type limits struct {
+// reviewLimits bounds what arrives, and how many reviews are under way.
+type reviewLimits struct {
 	intake       *intake
 	small, large chan struct{}
 }
 
-func newLimits() limits {
-	return limits{&intake{most: waitingBytes}, make(chan struct{}, smallReviews), make(chan struct{}, largeReviews)}
+func newReviewLimits() reviewLimits {
+	return reviewLimits{&intake{most: waitingBytes}, make(chan struct{}, smallReviews), make(chan struct{}, largeReviews)}
 }
 
 // handler calls next when the body of the review has arrived and there is room for it.
-func (l limits) handler(next http.Handler) http.Handler {
+func (l reviewLimits) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
 		body, err := l.intake.read(w, r, begin.Add(bodyTimeout))
