@@ -209,7 +209,7 @@ func TestGeneratedClaimIsThatOfTheDemo(t *testing.T) {
 		Spec resourceapi.ResourceClaimTemplateSpec
 	}
 	text := mustCall(t, strings.Fields("generate template gpu-nearest --cpus 8 --memory 32Gi --device gpu.dra.numa --first-available one-node,one-socket,any")...)
-	text = strings.NewReplacer("one-node", "same-node", "one-socket", "same-socket", "name: any", "name: anywhere", "devices-0", "gpu",
+	text = strings.NewReplacer("one-node", "same-node", "one-socket", "same-socket", "name: any", "name: anywhere", "gpu-0", "gpu",
 		"          allocationMode: ExactCount\n          count: 1\n", "").Replace(text)
 	demo, _, _ := strings.Cut(testfiles.Read(t, "../../demo/devices/gpu-nearest.yaml"), "\n---\n")
 	for text, into := range map[string]any{text: &got, demo: &want} {
@@ -384,12 +384,12 @@ spec:
           allocationMode: ExactCount
           count: 1
           deviceClassName: gpu.example.com
-        name: devices-0
+        name: gpu-0
       - exactly:
           allocationMode: ExactCount
           count: 2
           deviceClassName: nic.example.com
-        name: devices-1
+        name: nic-0
 `
 
 func TestGeneratedManifestIsReadable(t *testing.T) {
@@ -397,6 +397,25 @@ func TestGeneratedManifestIsReadable(t *testing.T) {
 		"--core-type standard --device nic.example.com=2 --device gpu.example.com --same node")...)
 	if diff := cmp.Diff(isolatedTemplate, got); diff != "" {
 		t.Errorf("template (-want +got):\n%s", diff)
+	}
+}
+
+// Requests of devices are named by class and number, and their names do not collide with
+// those of shares.
+func TestGeneratedRequestsHaveTheNamesOfTheirClasses(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for args, want := range map[string]string{
+		"--cpus 2 --device gpu.example.com=2 --device nic.dra.numa": "zone nic-0 gpu-0",
+		"--device gpu.example.com --device gpu.dra.numa":            "gpu-0 gpu-1",
+		"--cpus 2 --shares 2 --device zone.example.com":             "zone-0 zone-1 zone-2",
+		"--cpus 2 --ways 2 --device cache.example.com":              "zone cache cache-0",
+		"--device " + long:                                          long[:60] + "-0",
+		"--cpus 2 --device g=3 --first-available one-node,any":      "zone g-0 g-1 g-2",
+	} {
+		text := mustCall(t, append(strings.Fields("generate claim c "+args), "-o", "jsonpath={.spec.devices.requests[*].name}")...)
+		if text = strings.TrimSpace(text); text != want {
+			t.Errorf("%s: requests are %s, want %s", args, text, want)
+		}
 	}
 }
 
