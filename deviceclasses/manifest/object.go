@@ -86,7 +86,7 @@ func Template(name Metadata, wish Wish) (Object, error) {
 // spec writes zones before devices, and rare devices before large sets, which is the
 // fastest order for the scheduler.
 func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
-	if err := w.check(); err != nil {
+	if err := w.Check(); err != nil {
 		return spec, err
 	}
 	devices := &spec.Devices
@@ -96,7 +96,7 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 		for _, request := range devices.Requests {
 			zones = append(zones, request.Name)
 		}
-		if w.Apart {
+		if w.Apart || w.Paired && w.Shares > 1 {
 			devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: zones, DistinctAttribute: new(numaNode)})
 		}
 		for _, one := range configurations(w.Config) {
@@ -109,6 +109,10 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	taken := make(map[string]bool)
 	for i := range devices.Requests {
 		taken[devices.Requests[i].Name] = true
+	}
+	if w.Paired {
+		w.addPairs(devices, zones, func(class string) string { return nameOf(class, taken) })
+		return spec, nil
 	}
 	var names []string
 	for i, wanted := range w.byCount() {
@@ -211,16 +215,16 @@ func (w Wish) shares(capacity *resourceapi.CapacityRequirements) (requests []res
 		}
 		requests = append(requests, resourceapi.DeviceRequest{
 			Name:    name,
-			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: w.Class, Selectors: w.Filter.selectors(), Capacity: capacity},
+			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: w.Class, Selectors: w.Filter.Selectors(), Capacity: capacity},
 		})
 	}
 	return requests
 }
 
 func (w Wish) alternatives(capacity *resourceapi.CapacityRequirements) (list []resourceapi.DeviceSubRequest) {
-	part, _ := w.part() // check has called it
+	part, _ := w.part() // Check has called it
 	for _, place := range w.Places {
-		one := resourceapi.DeviceSubRequest{Name: place, DeviceClassName: w.Class, Selectors: w.Filter.selectors(), Capacity: capacity}
+		one := resourceapi.DeviceSubRequest{Name: place, DeviceClassName: w.Class, Selectors: w.Filter.Selectors(), Capacity: capacity}
 		if place != OneNode && w.Parts > 1 {
 			one.AllocationMode, one.Count, one.Capacity = resourceapi.DeviceAllocationModeExactCount, int64(w.Parts), part.capacity()
 		}
