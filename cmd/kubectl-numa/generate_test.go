@@ -266,7 +266,9 @@ func TestDocumentedExamplesSayWhatTheySay(t *testing.T) {
 	const line = "generate claim trainer --cpus 8 --memory 16Gi --first-available one-node,one-socket,any"
 	const cache = "generate template workers --cpus 8 --memory 16Gi --ways 4 --bandwidth 40%"
 	const fast = "generate claim feed --cpus 4 --memory 8Gi --set governor=performance,minFrequency=max,interrupts=away"
+	const matrix = "topology --preset epyc-2s-nps4 --matrix"
 	for _, want := range []string{
+		"$ kubectl numa " + matrix + "\n" + mustCall(t, strings.Fields(matrix)...),
 		"$ kubectl numa " + fast + "\n" + mustCall(t, strings.Fields(fast)...),
 		"$ kubectl numa " + line + "\n" + mustCall(t, strings.Fields(line)...),
 		"$ kubectl numa " + cache + "\n" + mustCall(t, strings.Fields(cache)...),
