@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
@@ -19,6 +21,12 @@ type files []string
 
 // extensions are the file name extensions that are read in a folder.
 var extensions = [...]string{".yaml", ".yml", ".json"}
+
+// addTo adds the flag that names the files to a command.
+func (f *files) addTo(command *cobra.Command, usage string) {
+	command.Flags().StringArrayVarP((*[]string)(f), "filename", "f", nil, usage)
+	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // for completion in shells; the flag exists
+}
 
 func (f files) Snapshot(context.Context) (*snapshot.Snapshot, error) { return f.read("") }
 

@@ -75,6 +75,23 @@ func nodeFiles(t *testing.T, preset string) (dir string) {
 	return dir
 }
 
+// machineFiles are a Node, the slices of a known machine with all its GPUs, network cards and
+// drives, and the classes of the chart.
+func machineFiles(t *testing.T, preset string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	testfiles.Write(t, config, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ndevices: {presets: [gpu, nic, nvme]}\n")
+	for name, text := range map[string]string{
+		"node.yaml":    "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\n",
+		"slices.yaml":  mustCall(t, "generate", "slices", "--node-name", "worker-1", "--preset", preset, "--config", config),
+		"classes.yaml": mustCall(t, "generate", "classes"),
+	} {
+		testfiles.Write(t, filepath.Join(dir, name), text)
+	}
+	return dir
+}
+
 // cacheManifests are a zone in a cache, a pool of this cache, and the class of caches.
 var cacheManifests = object.SliceText(deviceclasses.DriverName, "caches", `
   - name: numa-8
@@ -107,6 +124,9 @@ func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
 		for _, line := range exampleLines(t, "generate", use) {
 			t.Run(strings.Join(line[1:], " "), func(t *testing.T) {
 				dir := nodeFiles(t, "intel-2s-snc2")
+				if i := slices.Index(line, "--preset"); i > 0 {
+					dir = machineFiles(t, line[i+1])
+				}
 				manifest := mustCall(t, line...)
 				if again := mustCall(t, line...); again != manifest {
 					t.Errorf("a second time it is\n%s", again)
@@ -209,7 +229,7 @@ func TestGeneratedClaimIsThatOfTheDemo(t *testing.T) {
 		Spec resourceapi.ResourceClaimTemplateSpec
 	}
 	text := mustCall(t, strings.Fields("generate template gpu-nearest --cpus 8 --memory 32Gi --device gpu.dra.numa --first-available one-node,one-socket,any")...)
-	text = strings.NewReplacer("one-node", "same-node", "one-socket", "same-socket", "name: any", "name: anywhere", "devices-0", "gpu",
+	text = strings.NewReplacer("one-node", "same-node", "one-socket", "same-socket", "name: any", "name: anywhere", "gpu-0", "gpu",
 		"          allocationMode: ExactCount\n          count: 1\n", "").Replace(text)
 	demo, _, _ := strings.Cut(testfiles.Read(t, "../../demo/devices/gpu-nearest.yaml"), "\n---\n")
 	for text, into := range map[string]any{text: &got, demo: &want} {
@@ -378,12 +398,12 @@ spec:
           allocationMode: ExactCount
           count: 1
           deviceClassName: gpu.example.com
-        name: devices-0
+        name: gpu-0
       - exactly:
           allocationMode: ExactCount
           count: 2
           deviceClassName: nic.example.com
-        name: devices-1
+        name: nic-0
 `
 
 func TestGeneratedManifestIsReadable(t *testing.T) {
@@ -391,6 +411,25 @@ func TestGeneratedManifestIsReadable(t *testing.T) {
 		"--core-type standard --device nic.example.com=2 --device gpu.example.com --same node")...)
 	if diff := cmp.Diff(isolatedTemplate, got); diff != "" {
 		t.Errorf("template (-want +got):\n%s", diff)
+	}
+}
+
+// Requests of devices are named by class and number, and their names do not collide with
+// those of shares.
+func TestGeneratedRequestsHaveTheNamesOfTheirClasses(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for args, want := range map[string]string{
+		"--cpus 2 --device gpu.example.com=2 --device nic.dra.numa": "zone nic-0 gpu-0",
+		"--device gpu.example.com --device gpu.dra.numa":            "gpu-0 gpu-1",
+		"--cpus 2 --shares 2 --device zone.example.com":             "zone-0 zone-1 zone-2",
+		"--cpus 2 --ways 2 --device cache.example.com":              "zone cache cache-0",
+		"--device " + long: long[:60] + "-0",
+		"--cpus 2 --device g=3 --first-available one-node,any": "zone g-0 g-1 g-2",
+	} {
+		text := mustCall(t, append(strings.Fields("generate claim c "+args), "-o", "jsonpath={.spec.devices.requests[*].name}")...)
+		if text = strings.TrimSpace(text); text != want {
+			t.Errorf("%s: requests are %s, want %s", args, text, want)
+		}
 	}
 }
 
@@ -461,73 +500,133 @@ func TestGenerateSlicesIsSlices(t *testing.T) {
 func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 	dir := t.TempDir()
 	for args, want := range map[string]string{
-		"generate nothing":                                                               `unknown command "nothing", allowed are claim, class, classes, deployment, job, machine, pod, slices, statefulset, template`,
-		"generate machine":                                                               `want DIR, not ""`,
-		"generate machine " + dir + " --preset x":                                        `--preset "x": there is no such machine, allowed are rig, `,
-		"generate machine " + dir + " --preset rig --sockets 2":                          "--preset rig declares the whole machine: remove --sockets",
-		"generate machine " + dir + " --memory much":                                     `--memory: "much": want an amount such as 16Gi`,
-		"generate machine " + dir + " --hugepages 2Mi=0":                                 "--hugepages 2Mi=0: want a size and 1 page or more, such as 2Mi=512",
-		"generate machine " + dir + " --threads 3":                                       "fake machine: Threads is 3, allowed are 1-2",
-		"generate slices --node-name n --root / --preset rig":                            "--root names a machine, and other flags declare one: want only one of the two",
-		"generate class A_b":                                                             `name "A_b": a lowercase RFC 1123 subdomain must consist of`,
-		"generate class c --core-type fast":                                              `invalid argument "fast" for "--core-type" flag: allowed are `,
-		"generate class c --set cores=half":                                              `--set cores: "half", allowed are whole, thread, one-thread-per-core`,
-		"generate claim c --cpus 1 --set l3=two":                                         `--set l3: "two", allowed are prefer, require, any`,
-		"generate template c --cpus 1 --set placement=up":                                `--set placement: "up", allowed are pack, spread, distribute`,
-		"generate class c --socket -2":                                                   "socket -2: want 0 or more",
-		"generate class c --set mixed=true,partition=root":                               `mixed with partition "root": mixed containers also run on shared CPUs, which are in no partition`,
-		"generate claim":                                                                 `want NAME, not ""`,
-		"generate claim c":                                                               "nothing is requested: want cpus, memory, hugepages or devices",
-		"generate claim c -n A_b --cpus 1":                                               `namespace "A_b": a lowercase RFC 1123 label must consist of`,
-		"generate claim c --cpus 0":                                                      "--cpus 0: want 1 or more",
-		"generate claim c --memory much":                                                 `--memory "much": want an amount such as 16Gi`,
-		"generate claim c --hugepages 2Mi=x":                                             "--hugepages 2Mi=x: want an amount such as 2Mi=512Mi",
-		"generate claim c --hugepages 2M=2Mi":                                            `2Mi of hugepages of 2M: want whole pages`,
-		"generate claim c --hugepages 2Mi=3Mi":                                           "3Mi of hugepages of 2Mi: want whole pages",
-		"generate claim c --hugepages big=3Mi":                                           `hugepages of "big": want a size such as 2Mi or 1Gi`,
-		"generate claim c --cpus 1 --shares 0":                                           "0 shares: want 1 or more",
-		"generate claim c --cpus 1 --apart":                                              "a single share cannot be apart: want 2 shares or more",
-		"generate claim c --cpus 1 --shares 2 --apart --same node":                       "shares cannot be apart and on the same NUMA node: want one of the two",
-		"generate claim c --cpus 1 --same node":                                          "a single share or device is always on the same node: want 2 or more",
-		"generate claim c --cpus 4 --first-available one-node,one-socket --device g=17":  "17 devices with these alternatives: want 16 or fewer",
-		"generate claim c --cpus 4 --first-available one-node,any --device g=2147483647": "2147483647 devices with these alternatives: want 31 or fewer",
-		"generate claim c --cpus 4 --first-available one-node,any --device g --parts 0":  "0 parts: want 1 or more",
-		"generate claim c --memory 1Gi --set governor=performance":                       `frequencies, idle states and interrupts are those of CPUs: want cpus as well`,
-		"generate claim c --device g --set interrupts=away":                              `there is no share of a NUMA node: want cpus, memory or hugepages as well`,
-		"generate claim c --cpus 1 --set minFrequency=fast":                              `--set minFrequency: "fast", want a frequency such as 2.4GHz`,
-		"generate class c --set minFrequency=3GHz --set maxFrequency=2GHz":               `--set minFrequency: "3GHz", allowed are frequencies up to maxFrequency 2GHz`,
-		"generate class c --set idleLatency=-1":                                          `--set idleLatency: `,
-		"generate class c --set interrupts=none":                                         `--set interrupts: "none", allowed are away, own`,
-		"generate class c --set speed=9":                                                 `--set speed: there is no such field, allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, maxFrequency, governor, energyPreference, minUncoreFrequency, idleLatency, interrupts, maxWays`,
-		"generate class c --set cores":                                                   `--set "cores": want field=value`,
-		"generate class c --set mixed=perhaps":                                           `--set mixed: "perhaps", allowed are true, false`,
-		"generate class c --set idleLatency=soon":                                        `--set idleLatency: "soon", want a whole number`,
-		"generate class c --set maxWays=4":                                               "a class of NUMA nodes has no caches: only claims have settings of caches",
-		"generate claim c --cpus 4 --set maxWays=4":                                      "maxWays is a setting of a cache: want ways, a bandwidth or a class of caches as well",
-		"generate claim c --cpus 4 --ways 5 --set maxWays=4":                             "maxWays: 4, allowed are the 5 ways that the request asks for, or more",
-		"generate claim c --cpus 4 --set cpus=zone":                                      "--set cpus: there is no such field, allowed are cores, ",
-		"generate class c --locked speed":                                                `locked "speed", allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, `,
-		"generate claim c --ways 4":                                                      "a cache is for CPUs: want cpus as well",
-		"generate claim c --memory 1Gi --cache-class gold.dra.numa":                      "a cache is for CPUs: want cpus as well",
-		"generate claim c --cpus 1 --ways 0":                                             "--ways 0: want 1 or more",
-		"generate claim c --cpus 1 --ways 65":                                            "65 ways: want 1 to 64",
-		"generate claim c --cpus 1 --bandwidth 40":                                       `--bandwidth "40": want a percentage such as 40%, or an amount such as 20000MBps`,
-		"generate claim c --cpus 1 --bandwidth 0%":                                       `--bandwidth "0%": want a percentage such as 40%, or an amount such as 20000MBps`,
-		"generate claim c --cpus 1 --bandwidth 101%":                                     "a bandwidth of 101%: want 1% to 100%",
-		"generate claim c --cpus 4 --ways 4 --first-available one-node,any":              "a cache with 2 parts: a cache is for the CPUs of one NUMA node",
-		"generate claim c --device g=0":                                                  `--device "g=0": want CLASS or CLASS=NUMBER`,
-		"generate claim c --device g --set mixed=true":                                   `there is no share of a NUMA node: want cpus, memory or hugepages as well`,
-		"generate claim c --cpus 4 --parts 2":                                            "--parts 2: want --first-available as well",
-		"generate claim c --cpus 4 --first-available any":                                `alternatives "any": want one-node and then one or both of one-socket, any`,
-		"generate claim c --cpus 4 --first-available one-node":                           `alternatives "one-node": want one-node and then one or both of one-socket, any`,
-		"generate claim c --cpus 4 --first-available one-node,any --shares 2":            "alternatives are only for a single share: want no other shares, and nothing on the same node or socket",
-		"generate claim c --cpus 3 --first-available one-node,any":                       "3 CPUs cannot be divided into 2 equal parts",
-		"generate claim c --hugepages 1Gi=3Gi --first-available one-node,any":            "3Gi of hugepages of 1Gi cannot be divided into 2 equal parts",
-		"generate claim c --cpus 4 --parts 1 --first-available one-node,any":             "1 parts: want 2 or more",
+		"generate nothing":                                                                                   `unknown command "nothing", allowed are claim, class, classes, deployment, job, machine, pod, slices, statefulset, template`,
+		"generate machine":                                                                                   `want DIR, not ""`,
+		"generate machine " + dir + " --preset x":                                                            `--preset "x": there is no such machine, allowed are rig, `,
+		"generate machine " + dir + " --preset rig --sockets 2":                                              "--preset rig declares the whole machine: remove --sockets",
+		"generate machine " + dir + " --memory much":                                                         `--memory: "much": want an amount such as 16Gi`,
+		"generate machine " + dir + " --hugepages 2Mi=0":                                                     "--hugepages 2Mi=0: want a size and 1 page or more, such as 2Mi=512",
+		"generate machine " + dir + " --threads 3":                                                           "fake machine: Threads is 3, allowed are 1-2",
+		"generate slices --node-name n --root / --preset rig":                                                "--root names a machine, and other flags declare one: want only one of the two",
+		"generate class A_b":                                                                                 `name "A_b": a lowercase RFC 1123 subdomain must consist of`,
+		"generate class c --core-type fast":                                                                  `invalid argument "fast" for "--core-type" flag: allowed are `,
+		"generate class c --set cores=half":                                                                  `--set cores: "half", allowed are whole, thread, one-thread-per-core`,
+		"generate claim c --cpus 1 --set l3=two":                                                             `--set l3: "two", allowed are prefer, require, any`,
+		"generate template c --cpus 1 --set placement=up":                                                    `--set placement: "up", allowed are pack, spread, distribute`,
+		"generate class c --socket -2":                                                                       "socket -2: want 0 or more",
+		"generate class c --set mixed=true,partition=root":                                                   `mixed with partition "root": mixed containers also run on shared CPUs, which are in no partition`,
+		"generate claim":                                                                                     `want NAME, not ""`,
+		"generate claim c":                                                                                   "nothing is requested: want cpus, memory, hugepages or devices",
+		"generate claim c -n A_b --cpus 1":                                                                   `namespace "A_b": a lowercase RFC 1123 label must consist of`,
+		"generate claim c --cpus 0":                                                                          "--cpus 0: want 1 or more",
+		"generate claim c --memory much":                                                                     `--memory "much": want an amount such as 16Gi`,
+		"generate claim c --hugepages 2Mi=x":                                                                 "--hugepages 2Mi=x: want an amount such as 2Mi=512Mi",
+		"generate claim c --hugepages 2M=2Mi":                                                                `2Mi of hugepages of 2M: want whole pages`,
+		"generate claim c --hugepages 2Mi=3Mi":                                                               "3Mi of hugepages of 2Mi: want whole pages",
+		"generate claim c --hugepages big=3Mi":                                                               `hugepages of "big": want a size such as 2Mi or 1Gi`,
+		"generate claim c --cpus 1 --shares 0":                                                               "0 shares: want 1 or more",
+		"generate claim c --cpus 1 --apart":                                                                  "a single share cannot be apart: want 2 shares or more",
+		"generate claim c --cpus 1 --shares 2 --apart --same node":                                           "shares cannot be apart and on the same NUMA node: want one of the two",
+		"generate claim c --cpus 1 --same node":                                                              "a single share or device is always on the same node: want 2 or more",
+		"generate claim c --cpus 4 --first-available one-node,one-socket --device g=17":                      "17 devices with these alternatives: want 16 or fewer",
+		"generate claim c --cpus 4 --first-available one-node,any --device g=2147483647":                     "2147483647 devices with these alternatives: want 31 or fewer",
+		"generate claim c --cpus 4 --first-available one-node,any --device g --parts 0":                      "0 parts: want 1 or more",
+		"generate claim c --memory 1Gi --set governor=performance":                                           `frequencies, idle states and interrupts are those of CPUs: want cpus as well`,
+		"generate claim c --device g --set interrupts=away":                                                  `there is no share of a NUMA node: want cpus, memory or hugepages as well`,
+		"generate claim c --cpus 1 --set minFrequency=fast":                                                  `--set minFrequency: "fast", want a frequency such as 2.4GHz`,
+		"generate class c --set minFrequency=3GHz --set maxFrequency=2GHz":                                   `--set minFrequency: "3GHz", allowed are frequencies up to maxFrequency 2GHz`,
+		"generate class c --set idleLatency=-1":                                                              `--set idleLatency: `,
+		"generate class c --set interrupts=none":                                                             `--set interrupts: "none", allowed are away, own`,
+		"generate class c --set speed=9":                                                                     `--set speed: there is no such field, allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, maxFrequency, governor, energyPreference, minUncoreFrequency, idleLatency, interrupts, maxWays`,
+		"generate class c --set cores":                                                                       `--set "cores": want field=value`,
+		"generate class c --set mixed=perhaps":                                                               `--set mixed: "perhaps", allowed are true, false`,
+		"generate class c --set idleLatency=soon":                                                            `--set idleLatency: "soon", want a whole number`,
+		"generate class c --set maxWays=4":                                                                   "a class of NUMA nodes has no caches: only claims have settings of caches",
+		"generate claim c --cpus 4 --set maxWays=4":                                                          "maxWays is a setting of a cache: want ways, a bandwidth or a class of caches as well",
+		"generate claim c --cpus 4 --ways 5 --set maxWays=4":                                                 "maxWays: 4, allowed are the 5 ways that the request asks for, or more",
+		"generate claim c --cpus 4 --set cpus=zone":                                                          "--set cpus: there is no such field, allowed are cores, ",
+		"generate class c --locked speed":                                                                    `locked "speed", allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, `,
+		"generate claim c --ways 4":                                                                          "a cache is for CPUs: want cpus as well",
+		"generate claim c --memory 1Gi --cache-class gold.dra.numa":                                          "a cache is for CPUs: want cpus as well",
+		"generate claim c --cpus 1 --ways 0":                                                                 "--ways 0: want 1 or more",
+		"generate claim c --cpus 1 --ways 65":                                                                "65 ways: want 1 to 64",
+		"generate claim c --cpus 1 --bandwidth 40":                                                           `--bandwidth "40": want a percentage such as 40%, or an amount such as 20000MBps`,
+		"generate claim c --cpus 1 --bandwidth 0%":                                                           `--bandwidth "0%": want a percentage such as 40%, or an amount such as 20000MBps`,
+		"generate claim c --cpus 1 --bandwidth 101%":                                                         "a bandwidth of 101%: want 1% to 100%",
+		"generate claim c --cpus 4 --ways 4 --first-available one-node,any":                                  "a cache with 2 parts: a cache is for the CPUs of one NUMA node",
+		"generate claim c --device g=0":                                                                      `--device "g=0": want CLASS or CLASS=NUMBER`,
+		"generate claim c --cpus 1 --device g --pair --preset rig":                                           "pairs: want devices of 2 classes or more, and as many of each class",
+		"generate claim c --cpus 1 --device g --preset rig":                                                  "--preset is for --pair: set --pair as well",
+		"generate claim c --cpus 1 --device g -f x":                                                          "--filename is for --pair: set --pair as well",
+		"generate claim c --device gpu.dra.numa --device nic.dra.numa=2 --pair --preset rig":                 "pairs: want devices of 2 classes or more, and as many of each class",
+		"generate claim c --device gpu.dra.numa --device nic.dra.numa --pair --preset rig -f x":              "--filename and --preset: set only one of them",
+		"generate claim c --device gpu.dra.numa --device nic.dra.numa --pair --preset x":                     `--preset "x": there is no such machine, allowed are rig, `,
+		"generate claim c --device gpu.dra.numa --device nic.dra.numa --pair --preset rig":                   "class gpu.dra.numa selects no device of the slices",
+		"generate claim c --device gpu.dra.numa --device nic.dra.numa --pair --preset intel-2s":              "no PCIe root of the slices has devices of the classes gpu.dra.numa and nic.dra.numa: there are no pairs",
+		"generate claim c --cpus 1 --device gpu.dra.numa=8 --device nic.dra.numa=8 --pair --preset dgx-h100": "8 pairs for a share: a NUMA node of the slices has 4 at most; want fewer pairs or more shares",
+		"generate claim c --cpus 1 --device g=16 --device n=16 --pair --preset rig":                          "33 shares and devices in pairs: want 32 or fewer",
+		"generate claim c --cpus 1 --shares 2 --device g=3 --device n=3 --pair --preset rig":                 "3 pairs cannot be divided among 2 shares",
+		"generate claim c --cpus 1 --device g --device n --pair --same node --preset rig":                    "pairs are on the NUMA node of their share: want no alternatives, and nothing on the same node or socket",
+		"generate claim c --device g --set mixed=true":                                                       `there is no share of a NUMA node: want cpus, memory or hugepages as well`,
+		"generate claim c --cpus 4 --parts 2":                                                                "--parts 2: want --first-available as well",
+		"generate claim c --cpus 4 --first-available any":                                                    `alternatives "any": want one-node and then one or both of one-socket, any`,
+		"generate claim c --cpus 4 --first-available one-node":                                               `alternatives "one-node": want one-node and then one or both of one-socket, any`,
+		"generate claim c --cpus 4 --first-available one-node,any --shares 2":                                "alternatives are only for a single share: want no other shares, and nothing on the same node or socket",
+		"generate claim c --cpus 3 --first-available one-node,any":                                           "3 CPUs cannot be divided into 2 equal parts",
+		"generate claim c --hugepages 1Gi=3Gi --first-available one-node,any":                                "3Gi of hugepages of 1Gi cannot be divided into 2 equal parts",
+		"generate claim c --cpus 4 --parts 1 --first-available one-node,any":                                 "1 parts: want 2 or more",
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || !strings.HasPrefix(stderr, "kubectl-numa: error: "+want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant exit code 2 and\n%s", args, exitCode, stdout, stderr, want)
+		}
+	}
+}
+
+// GPUs of NVIDIA's driver do not publish their NUMA node, and cards of dranet publish it
+// under a name of their own: the card is between the GPU and the share.
+func TestPairsOfOtherDriversAreAChain(t *testing.T) {
+	dir := machineFiles(t, "dgx-h100")
+	var gpus, cards []string
+	for i := range 8 {
+		root := fmt.Sprintf("resource.kubernetes.io/pcieRoot: {string: pci0000:%02d}", i)
+		gpus = append(gpus, fmt.Sprintf("{name: gpu-%d, attributes: {%s}}", i, root))
+		cards = append(cards, fmt.Sprintf("{name: eth%d, attributes: {dra.net/numaNode: {int: %d}, %s}}", 7-i, i/4, root))
+	}
+	testfiles.Write(t, filepath.Join(dir, "others.yaml"), object.SliceText("gpu.nvidia.com", "gpus", "["+strings.Join(gpus, ", ")+"]")+
+		object.SliceText("dra.net", "cards", "["+strings.Join(cards, ", ")+"]")+
+		object.ClassText("gpu.nvidia.com", `device.driver == "gpu.nvidia.com"`)+object.ClassText("dranet.example.com", `device.driver == "dra.net"`))
+	text := mustCall(t, strings.Fields("generate pod trainer --image example.com/app:1 --cpus 8 --memory 8Gi --shares 2 --device gpu.nvidia.com=2 --device dranet.example.com=2 --pair -f "+dir)...)
+	template, _, _ := strings.Cut(text, "\n---\n")
+	var got struct {
+		Spec resourceapi.ResourceClaimTemplateSpec
+	}
+	if err := yaml.Unmarshal([]byte(template), &got); err != nil {
+		t.Fatal(err)
+	}
+	const want = `
+requests:
+- {name: zone-0, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 8, memory: 8Gi}}}}
+- {name: zone-1, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 8, memory: 8Gi}}}}
+- {name: gpu-0, exactly: {deviceClassName: gpu.nvidia.com}}
+- {name: dranet-0, exactly: {deviceClassName: dranet.example.com}}
+- {name: gpu-1, exactly: {deviceClassName: gpu.nvidia.com}}
+- {name: dranet-1, exactly: {deviceClassName: dranet.example.com}}
+constraints:
+- {requests: [zone-0, zone-1], distinctAttribute: resource.kubernetes.io/numaNode}
+- {requests: [gpu-0, dranet-0], matchAttribute: resource.kubernetes.io/pcieRoot}
+- {requests: [gpu-1, dranet-1], matchAttribute: resource.kubernetes.io/pcieRoot}
+- {requests: [zone-0, dranet-0], matchAttribute: dra.net/numaNode}
+- {requests: [zone-1, dranet-1], matchAttribute: dra.net/numaNode}`
+	golden.SameJSON(t, "the claim", got.Spec.Spec.Devices, object.Parse[resourceapi.DeviceClaim](t, want))
+	testfiles.Write(t, filepath.Join(dir, "generated.yaml"), text)
+	if text := mustCall(t, "lint", "-f", dir); text != "" {
+		t.Errorf("lint says\n%s", text)
+	}
+	placed := strings.Join(strings.Fields(mustCall(t, "simulate", "-f", dir)), " ")
+	for _, want := range []string{"zone-0 dra.numa/worker-1/numa-0", "gpu-0 gpu.nvidia.com/gpus/gpu-0", "dranet-0 dra.net/cards/eth7", "zone-1 dra.numa/worker-1/numa-1", "gpu-1 gpu.nvidia.com/gpus/gpu-4", "dranet-1 dra.net/cards/eth3"} {
+		if !strings.Contains(placed, want) {
+			t.Errorf("simulate does not say %q, but\n%s", want, placed)
 		}
 	}
 }

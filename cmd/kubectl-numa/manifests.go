@@ -170,6 +170,7 @@ type wishFlags struct {
 	caches    string // class of caches
 	bandwidth string
 	same      *choice
+	pairs     pairFlags
 }
 
 // generateWishCommand is for claims and claim templates.
@@ -219,6 +220,7 @@ func (w *wishFlags) addTo(command *cobra.Command) {
 	flags.Int64Var(&w.ways, "ways", 0, "`number` of ways of the level-3 cache per share (default: that of the pool)")
 	flags.StringVar(&w.caches, "cache-class", "cache.dra.numa", "`name` of the DeviceClass of level-3 caches")
 	flags.StringVar(&w.bandwidth, "bandwidth", "", "`limit` of the memory bandwidth: of each core, such as 40%, or of a share, such as 20000MBps")
+	w.pairs.addTo(command)
 	w.same.addTo(command, "same", "", "put all shares and devices on the same NUMA node or socket")
 	flags.StringSliceVar(&w.wish.Places, "first-available", nil, "`alternatives` in this order: one-node, then one-socket, any, or both")
 	flags.IntVar(&w.wish.Parts, "parts", 0, "`number` of NUMA nodes that give equal parts, with --first-available (default 2; with --device, 1)")
@@ -309,6 +311,8 @@ func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error)
 		}
 		wish.Devices = append(wish.Devices, manifest.Devices{Class: class, Count: number})
 	}
-	wish.Cache, err = w.cache(command)
-	return wish, err
+	if wish.Cache, err = w.cache(command); err != nil {
+		return wish, err
+	}
+	return w.pairs.choose(wish)
 }

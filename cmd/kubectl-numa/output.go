@@ -22,6 +22,7 @@ const documentVersion = "cli.dra.numa/v1alpha1"
 // Kinds of answers in JSON and YAML.
 const (
 	kindTopology     = "Topology"
+	kindMatrix       = "DeviceMatrix"
 	kindChoice       = "CPUChoice"
 	kindStatus       = "ClusterStatus"
 	kindCaches       = "CacheStatus"

@@ -43,13 +43,9 @@ type source struct {
 // addTo adds the flags for a command that reads objects.
 func (s *source) addTo(command *cobra.Command) {
 	s.takesFiles = true
-	flags := command.Flags()
-	flags.StringArrayVarP((*[]string)(&s.files), "filename", "f", nil,
-		"`file` or folder with objects of a cluster; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
-	flags.BoolVar(&s.fromCluster, "from-cluster", false, "read the cluster as well as --filename; objects of the files replace objects of the cluster with the same name")
+	s.files.addTo(command, "`file` or folder with objects of a cluster; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
+	command.Flags().BoolVar(&s.fromCluster, "from-cluster", false, "read the cluster as well as --filename; objects of the files replace objects of the cluster with the same name")
 	s.addDiagnosisTo(command)
-	// This is for completion in shells. The flags exist, so there are no errors.
-	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json")
 }
 
 // addDiagnosisTo adds the flags for a command that needs more than objects. Such a
@@ -57,7 +53,7 @@ func (s *source) addTo(command *cobra.Command) {
 func (s *source) addDiagnosisTo(command *cobra.Command) {
 	command.Flags().StringVar(&s.bundle, "from", "", "`bundle` that gather wrote, to read instead of a cluster")
 	s.addClusterTo(command)
-	_ = command.MarkFlagFilename("from", "tar.gz")
+	_ = command.MarkFlagFilename("from", "tar.gz") // for completion in shells; the flag exists
 }
 
 // addDriverTo adds the flag for a command that believes the driver's pods.

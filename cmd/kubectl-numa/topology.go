@@ -23,6 +23,7 @@ type topology struct {
 	node   string // of the bundle
 	output *printer
 	width  int
+	matrix bool
 }
 
 func topologyCommand(c cli, command *cobra.Command) runner {
@@ -35,6 +36,7 @@ func topologyCommand(c cli, command *cobra.Command) runner {
 		read, _ := readBundle(t.bundle) // without one, there are no names to complete
 		return slices.Sorted(maps.Keys(read.Machines))
 	})
+	command.Flags().BoolVar(&t.matrix, "matrix", false, "show how near devices and NUMA nodes are to each GPU or, without one, to each network card or drive")
 	t.output.addTo(command)
 	addWidth(command, &t.width)
 	return func(context.Context, []string) error { return t.run() }
@@ -47,6 +49,9 @@ func (t *topology) run() error {
 	machine, err := t.read()
 	if err != nil {
 		return err
+	}
+	if t.matrix {
+		return t.printMatrix(machine)
 	}
 	content := draw.Topology(machine)
 	drawing := document{
@@ -63,6 +68,26 @@ func (t *topology) run() error {
 		return drawing.unwritten(err)
 	}
 	return nil
+}
+
+func (t *topology) printMatrix(machine numa.Machine) error {
+	if t.output.format == formatSVG {
+		return errors.New("--matrix has no picture: want another --output than svg")
+	}
+	matrix := draw.NewMatrix(machine)
+	return t.output.print(t.stdout, document{
+		what: "matrix", kind: kindMatrix, value: matrix,
+		text: func(s style) string {
+			if len(matrix.Columns) == 0 {
+				return "no GPUs, network cards or drives\n"
+			}
+			text := s.table(matrix.Table(), 0) + "\n"
+			for _, word := range matrix.Legend() {
+				text += fmt.Sprintf("%-6s  %s\n", word, word.Meaning())
+			}
+			return text
+		},
+	})
 }
 
 func (t *topology) read() (numa.Machine, error) {

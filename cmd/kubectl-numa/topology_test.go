@@ -55,6 +55,38 @@ func TestTopologyInEveryForm(t *testing.T) {
 	}
 }
 
+func TestMatrixInEveryForm(t *testing.T) {
+	dir := sample.Folder(t, "dgx-h100")
+	for _, format := range []string{"json", "yaml"} {
+		text := mustCall(t, "topology", "--root", dir, "--matrix", "-o", format)
+		if !strings.Contains(text, "DeviceMatrix") || strings.Count(text, "pci0000:15") != 3 {
+			t.Errorf("-o %s prints\n%s", format, text)
+		}
+	}
+	near := mustCall(t, "topology", "--root", dir, "--matrix", "-o", "jsonpath={.rows[?(@.near.gpu1==\"root\")].address}")
+	if near != "0000:18:00.0 0000:1a:00.0" {
+		t.Errorf("a GPU shares its PCIe root with %s", near)
+	}
+	table := mustCall(t, "topology", "--root", dir, "--matrix")
+	for line := range strings.Lines(table) {
+		if len(line) > 81 {
+			t.Errorf("a line has %d characters: %s", len(line)-1, line)
+		}
+	}
+	if strings.Contains(table, "\nbridge") || !strings.Contains(table, "\nroot    both are under the same PCIe root complex\n") {
+		t.Errorf("the legend is not that of the words:\n%s", table)
+	}
+	if text := mustCall(t, "topology", "--preset", "512cpus", "--matrix"); !strings.HasPrefix(text, "DEVICE  gpu0  ADDRESS\n") {
+		t.Errorf("a machine with a GPU prints\n%s", text)
+	}
+	if text := mustCall(t, "topology", "--preset", "xeon-max-cache", "--matrix"); text != "no GPUs, network cards or drives\n" {
+		t.Errorf("a machine without devices prints\n%s", text)
+	}
+	if exitCode, _, stderr := call("topology", "--preset", "rig", "--matrix", "-o", "svg"); exitCode != exitUsage || stderr != "kubectl-numa: error: --matrix has no picture: want another --output than svg\n" {
+		t.Errorf("exit code %d, %s", exitCode, stderr)
+	}
+}
+
 func TestPresetIsTheMachineInItsFolder(t *testing.T) {
 	dir := sample.Folder(t, "epyc-2s-nps4")
 	for _, command := range []string{"topology", "slices --node-name n", "pick --cpus 2"} {

@@ -71,8 +71,8 @@ func (f Filter) terms() (terms []string) {
 // drivers.
 const ofDriver = `device.driver == "` + deviceclasses.DriverName + `"`
 
-// selectors are the selectors of a request, whose class already selects zones.
-func (f Filter) selectors() []resourceapi.DeviceSelector {
+// Selectors are the selectors of a request, whose class already selects zones.
+func (f Filter) Selectors() []resourceapi.DeviceSelector {
 	if f.IsEmpty() {
 		return nil
 	}

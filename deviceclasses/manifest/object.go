@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -85,7 +86,7 @@ func Template(name Metadata, wish Wish) (Object, error) {
 // spec writes zones before devices, and rare devices before large sets, which is the
 // fastest order for the scheduler.
 func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
-	if err := w.check(); err != nil {
+	if err := w.Check(); err != nil {
 		return spec, err
 	}
 	devices := &spec.Devices
@@ -95,7 +96,7 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 		for _, request := range devices.Requests {
 			zones = append(zones, request.Name)
 		}
-		if w.Apart {
+		if w.Apart || w.Paired && w.Shares > 1 {
 			devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: zones, DistinctAttribute: new(numaNode)})
 		}
 		for _, one := range configurations(w.Config) {
@@ -105,9 +106,17 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	if w.Cache != nil {
 		w.Cache.addTo(devices, zones, w.Config.Cache)
 	}
+	taken := make(map[string]bool)
+	for i := range devices.Requests {
+		taken[devices.Requests[i].Name] = true
+	}
+	if w.Paired {
+		w.addPairs(devices, zones, func(class string) string { return nameOf(class, taken) })
+		return spec, nil
+	}
 	var names []string
 	for i, wanted := range w.byCount() {
-		names = append(names, fmt.Sprintf("devices-%d", i))
+		names = append(names, nameOf(wanted.Class, taken))
 		devices.Requests = append(devices.Requests, resourceapi.DeviceRequest{
 			Name:    names[i],
 			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: wanted.Class, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: wanted.Count},
@@ -124,6 +133,19 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 		devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: []string{"zone/" + OneSocket}, MatchAttribute: new(socket())})
 	}
 	return spec, nil
+}
+
+// nameOf returns the first name that is not taken for a request: the beginning of the class
+// and a number, such as gpu-0 of gpu.dra.numa.
+func nameOf(class string, taken map[string]bool) string {
+	stem, _, _ := strings.Cut(class, ".")
+	stem = stem[:min(len(stem), validation.DNS1123LabelMaxLength-len("-00"))]
+	for i := 0; ; i++ {
+		if name := fmt.Sprintf("%s-%d", stem, i); !taken[name] {
+			taken[name] = true
+			return name
+		}
+	}
 }
 
 // bound returns the requests that are on the same node or socket; nil for all requests of
@@ -156,7 +178,7 @@ func (w Wish) near(names []string) (list []resourceapi.DeviceConstraint) {
 func (w Wish) byCount() (list []Devices) {
 	if len(w.Places) > 0 {
 		for _, devices := range w.Devices {
-			list = append(list, slices.Repeat([]Devices{{devices.Class, 1}}, int(devices.Count))...)
+			list = append(list, slices.Repeat([]Devices{{Class: devices.Class, Count: 1}}, int(devices.Count))...)
 		}
 		return list
 	}
@@ -193,16 +215,16 @@ func (w Wish) shares(capacity *resourceapi.CapacityRequirements) (requests []res
 		}
 		requests = append(requests, resourceapi.DeviceRequest{
 			Name:    name,
-			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: w.Class, Selectors: w.Filter.selectors(), Capacity: capacity},
+			Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: w.Class, Selectors: w.Filter.Selectors(), Capacity: capacity},
 		})
 	}
 	return requests
 }
 
 func (w Wish) alternatives(capacity *resourceapi.CapacityRequirements) (list []resourceapi.DeviceSubRequest) {
-	part, _ := w.part() // check has called it
+	part, _ := w.part() // Check has called it
 	for _, place := range w.Places {
-		one := resourceapi.DeviceSubRequest{Name: place, DeviceClassName: w.Class, Selectors: w.Filter.selectors(), Capacity: capacity}
+		one := resourceapi.DeviceSubRequest{Name: place, DeviceClassName: w.Class, Selectors: w.Filter.Selectors(), Capacity: capacity}
 		if place != OneNode && w.Parts > 1 {
 			one.AllocationMode, one.Count, one.Capacity = resourceapi.DeviceAllocationModeExactCount, int64(w.Parts), part.capacity()
 		}

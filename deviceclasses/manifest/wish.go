@@ -44,6 +44,8 @@ type Wish struct {
 	Cache *Cache
 	// Devices are requests for whole devices of other classes.
 	Devices []Devices
+	// Paired puts one device of each class under one PCIe root, on the NUMA node of a share.
+	Paired bool
 	// Same is what all shares and devices have in common: "", SameNode or SameSocket.
 	Same string
 	// Apart puts every share on another NUMA node.
@@ -62,11 +64,17 @@ type Wish struct {
 type Devices struct {
 	Class string
 	Count int64 // 1 or more
+	// Near is the attribute that devices of a pair have in common with a zone on their NUMA
+	// node; "" for none.
+	Near resourceapi.FullyQualifiedName
 }
 
-// check refuses contradictions.
-func (w Wish) check() error {
-	zones := w.CPUs > 0 || w.Memory.Sign() > 0 || len(w.Hugepages) > 0
+// HasShares reports whether the wish has shares of zones, and not only devices.
+func (w Wish) HasShares() bool { return w.CPUs > 0 || w.Memory.Sign() > 0 || len(w.Hugepages) > 0 }
+
+// Check refuses contradictions.
+func (w Wish) Check() error {
+	zones := w.HasShares()
 	switch {
 	case w.CPUs < 0 || w.Memory.Sign() < 0:
 		return errors.New("an amount is below 0")
@@ -88,7 +96,7 @@ func (w Wish) check() error {
 	if err := w.checkAmounts(); err != nil {
 		return err // the checks of places need sizes that are valid
 	}
-	return cmp.Or(w.checkPlaces(), w.checkConfig(), w.Cache.check(w), w.Filter.check())
+	return cmp.Or(w.checkPairs(), w.checkPlaces(), w.checkConfig(), w.Cache.check(w), w.Filter.check())
 }
 
 // devices counts the shares and devices of the claim.
