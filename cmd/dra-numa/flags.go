@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
-	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/verbosity"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/logging"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
@@ -58,7 +58,7 @@ type options struct {
 	kubeconfig          string
 	exclusivityMode     string
 	nriSocket           string
-	verbosity           int
+	logging             logging.Options
 	readOnly            bool // write no file
 }
 
@@ -103,7 +103,7 @@ func (o *options) flags(c cli.Call, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
 	flags.StringVar(&o.exclusivityMode, "exclusivity", deviceclasses.ExclusivityAuto, "`mode` of keeping other tasks off the CPUs of claims: kernel (cpuset partitions), cooperative (the container runtime, over NRI), none, or auto for the first one that the node has")
 	hostFlag(flags, "nri-socket", &o.nriSocket)
-	verbosity.Add(flags, &o.verbosity)
+	o.logging.AddFlags(flags)
 	return flags
 }
 

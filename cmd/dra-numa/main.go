@@ -10,16 +10,11 @@ import (
 	"os"
 	"runtime"
 
-	"k8s.io/klog/v2"
-
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 func main() {
 	// There is never much to do, and each thread that looks for work costs time.
 	runtime.GOMAXPROCS(1)
-	if err := refuseHugePages(); err != nil {
-		klog.ErrorS(err, "Transparent hugepages stay on, so the daemon may use more memory than it needs")
-	}
 	cli.Main("dra-numa", func(ctx context.Context, args []string) error { return run(ctx, args, os.Getenv, os.Stdout) })
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
-	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/verbosity"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
@@ -53,7 +52,7 @@ func runProbe(ctx context.Context, c cli.Call, env func(string) string) error {
 	if o.configFile != "" {
 		return cli.Usagef("--config %q: dra-numa probe takes no NodeConfig", o.configFile)
 	}
-	if err := verbosity.Set(o.verbosity); err != nil {
+	if err := o.logging.Apply(); err != nil {
 		return err
 	}
 	if o, err = o.withConfig(ctx); err != nil {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
-	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/verbosity"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/nri"
@@ -28,8 +27,11 @@ func runDaemon(ctx context.Context, c cli.Call, env func(string) string) error {
 	if err != nil {
 		return err
 	}
-	if err := verbosity.Set(o.verbosity); err != nil {
+	if err := o.logging.Apply(); err != nil {
 		return err
+	}
+	if err := refuseHugePages(); err != nil {
+		klog.FromContext(ctx).Error(err, "Transparent hugepages stay on, so the daemon may use more memory than it needs")
 	}
 	if o, err = o.withConfig(ctx); err != nil {
 		return err

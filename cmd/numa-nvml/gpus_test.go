@@ -201,12 +201,17 @@ func TestWithoutALibraryItSaysSo(t *testing.T) {
 }
 
 func TestArguments(t *testing.T) {
-	parse := func(args ...string) (string, error) { return parse(cli.Call{Args: args, Stdout: io.Discard}) }
-	if file, err := parse(); file != "/run/dra-numa/gpus.json" || err != nil {
-		t.Errorf("file %q, %v", file, err)
+	parse := func(args ...string) (string, cli.LogFormat, error) {
+		return parse(cli.Call{Args: args, Stdout: io.Discard})
+	}
+	if file, format, err := parse(); file != "/run/dra-numa/gpus.json" || format != cli.LogText || err != nil {
+		t.Errorf("file %q, format %s, %v", file, format, err)
+	}
+	if _, format, err := parse("--logging-format=json"); format != cli.LogJSON || err != nil {
+		t.Errorf("format %s, %v", format, err)
 	}
 	for _, arg := range []string{"x", "-x"} {
-		if _, err := parse(arg); err == nil {
+		if _, _, err := parse(arg); err == nil {
 			t.Errorf("%q is taken", arg)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,8 +27,6 @@ const (
 )
 
 func main() {
-	log.SetFlags(0)
-	log.SetPrefix("numa-nvml: ")
 	cli.Main("numa-nvml", func(ctx context.Context, args []string) error {
 		return cli.Program{Name: "numa-nvml", Commands: []cli.Command{
 			{Name: "", Args: "[flags]", Run: run, About: `Asks NVIDIA's library about the GPUs of this node, and writes what it says to a file
@@ -40,7 +37,7 @@ that dra-numa reads. It does so until it is ended.`},
 
 // run writes the file until ctx ends.
 func run(ctx context.Context, c cli.Call) error {
-	file, err := parse(c)
+	file, format, err := parse(c)
 	if err != nil {
 		return err
 	}
@@ -48,7 +45,7 @@ func run(ctx context.Context, c cli.Call) error {
 	for before := ""; ctx.Err() == nil; {
 		err := report(ctx, library, known, file)
 		if err != nil && err.Error() != before {
-			log.Print("error: ", err)
+			fmt.Fprint(os.Stderr, format.Line(time.Now(), "numa-nvml", "error: "+err.Error()))
 			before = err.Error()
 		}
 		select {
@@ -59,10 +56,11 @@ func run(ctx context.Context, c cli.Call) error {
 	return nil
 }
 
-func parse(c cli.Call) (file string, err error) {
+func parse(c cli.Call) (file string, format cli.LogFormat, err error) {
 	flags := c.Flags()
 	flags.StringVar(&file, "report", "/"+numa.GPUReportFile, "`file` to write")
-	return file, c.ParseAll(flags)
+	format.AddFlag(flags)
+	return file, format, c.ParseAll(flags)
 }
 
 // report writes the file whenever the report changes, until the context ends.

@@ -18,6 +18,7 @@ import (
 // runKeep runs the keeper until the context ends.
 func runKeep(ctx context.Context, c cli.Call, host host, streams streams) error {
 	var lock, records, kubelet, tell, beats string
+	var format cli.LogFormat
 	flags := c.Flags()
 	addFiles(flags, &lock, &records)
 	flags.StringVar(&host.cgroups, "cgroups", host.cgroups, "cgroup v2 `directory` of the host")
@@ -25,6 +26,7 @@ func runKeep(ctx context.Context, c cli.Call, host host, streams streams) error 
 	flags.StringVar(&kubelet, "kubelet", "", "root `directory` of the kubelet, with the state of its managers")
 	flags.StringVar(&tell, "policies", "", "`directory` in which the daemon is told their policies")
 	flags.StringVar(&beats, "heartbeat", "", "`directory` in which the daemon is told that the keeper works")
+	format.AddFlag(flags)
 	if err := c.ParseAll(flags); err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func runKeep(ctx context.Context, c cli.Call, host host, streams streams) error 
 		Booted: booted,
 		Lock:   func() (func(), error) { return pin.Lock(lock) },
 		Log: func(line string) {
-			fmt.Fprintf(streams.err, "%s numa-pin: %s\n", time.Now().UTC().Format(time.RFC3339), line)
+			fmt.Fprint(streams.err, format.Line(time.Now(), "numa-pin", line))
 		},
 	}
 	if kubelet != "" {

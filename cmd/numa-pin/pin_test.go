@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -206,6 +207,29 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 	host.cgroups = "/nonexistent"
 	if err := run(ctx, args, host, streams{strings.NewReader(""), io.Discard, &stderr}); err != nil || stderr.Len() > 0 {
 		t.Errorf("keep: %v, stderr %s", err, &stderr)
+	}
+}
+
+func TestKeepLogsJSON(t *testing.T) {
+	host := fakeHost(t)
+	records := t.TempDir()
+	old := filepath.Join(records, "old.json")
+	files.Write(t, old, "{")
+	if err := os.Chtimes(old, time.Time{}, time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var stderr bytes.Buffer
+	args := []string{"keep", "--lock=" + t.TempDir() + "/lock", "--records=" + records, "--logging-format=json"}
+	if err := run(ctx, args, host, streams{strings.NewReader(""), io.Discard, &stderr}); err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(stderr.String(), "\n")
+	var entry map[string]any
+	err := json.Unmarshal([]byte(first), &entry)
+	if message, _ := entry["msg"].(string); err != nil || entry["ts"] == nil || !strings.HasPrefix(message, `removed record "old.json" of another boot`) {
+		t.Errorf("%v: the first of the lines is no JSON that names the record:\n%s", err, &stderr)
 	}
 }
 

@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string, at host, std streams) error {
 		hook("mempolicy", "--want=POLICY",
 			"Records the container whose OCI state is on standard input if it lacks its memory policy.", runMempolicy),
 		{
-			Name: "keep", Args: "[--cgroups=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR]" + files,
+			Name: "keep", Args: "[--cgroups=DIR] [--workqueues=DIR] [--kubelet=DIR --policies=DIR] [--heartbeat=DIR] [--logging-format=text|json]" + files,
 			About: "Repairs what the hooks of all containers have recorded, until it is ended.",
 			Run:   func(ctx context.Context, c cli.Call) error { return runKeep(ctx, c, at, std) },
 		},

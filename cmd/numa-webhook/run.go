@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/logging"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/tlsfiles"
-	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/verbosity"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
@@ -32,7 +32,7 @@ type options struct {
 	files       tlsfiles.Files
 	controllers string
 	kubeconfig  string
-	verbosity   int
+	logging     logging.Options
 }
 
 // run runs the webhook or its command until ctx ends.
@@ -54,7 +54,7 @@ func serve(ctx context.Context, c cli.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := verbosity.Set(o.verbosity); err != nil {
+	if err := o.logging.Apply(); err != nil {
 		return err
 	}
 	if o.Client, err = newClient(o.kubeconfig); err != nil {
@@ -97,7 +97,7 @@ func parseFlags(c cli.Call) (*options, error) {
 	flags.BoolVar(&o.Enforced, "enforce", false, "raise requests to all that claims may hold, in each pod that names them; needs the right to list pods")
 	flags.StringVar(&o.controllers, "claim-controllers", "", "`list` of users as which Kubernetes creates claims for pods; saves time with --enforce")
 	flags.StringVar(&o.listen, "listen", ":8443", "`address` and port of the server")
-	addCommon(flags, &o.kubeconfig, &o.verbosity)
+	addCommon(flags, &o.kubeconfig, &o.logging)
 	if err := c.ParseAll(flags, "tls-cert", "tls-key"); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func parseFlags(c cli.Call) (*options, error) {
 }
 
 // addCommon adds the flags that all commands have.
-func addCommon(flags *flag.FlagSet, kubeconfig *string, level *int) {
+func addCommon(flags *flag.FlagSet, kubeconfig *string, log *logging.Options) {
 	flags.StringVar(kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: the service account of the pod)")
-	verbosity.Add(flags, level)
+	log.AddFlags(flags)
 }

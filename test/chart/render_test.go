@@ -185,6 +185,7 @@ func TestNonsenseIsOneClearLine(t *testing.T) {
 		"pprof=true":                                     `- at '/pprof': got boolean, want object`,
 		"nvml.image=a b":                                 `- at '/nvml/image': 'a b' does not match pattern`,
 		"verbosity=11":                                   `- at '/verbosity': maximum: got 11, want 10`,
+		"loggingFormat=xml":                              `- at '/loggingFormat': value must be one of 'text', 'json'`,
 		"nodeSelector=x":                                 `- at '/nodeSelector': got string, want object`,
 		"nameOverride=a.b":                               `- at '/nameOverride': 'a.b' does not match pattern`,
 		"fullnameOverride=A":                             `- at '/fullnameOverride': 'A' does not match pattern`,

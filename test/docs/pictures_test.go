@@ -2,30 +2,85 @@ package docs
 
 import (
 	"encoding/xml"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
-// The pictures of docs/concepts.md have text for those who do not see them, and colours that
-// programs without CSS variables know, for dark pages, too.
-func TestPicturesOfConceptsNeedNoVariables(t *testing.T) {
-	page := files.Read(t, root+"/docs/concepts.md")
-	for _, name := range []string{"problem.svg", "claim.svg", "choose.svg"} {
-		if !strings.Contains(page, "]("+name+")") {
-			t.Errorf("docs/concepts.md does not show %s", name)
+// Only browsers know variables of CSS. In other programs, and in editors, what has one for its
+// colour is black. Rules of dark mode are for browsers.
+func TestPicturesHaveLiteralColours(t *testing.T) {
+	paths, err := filepath.Glob(root + "/docs/*.svg")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d pictures: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		text := files.Read(t, path)
+		name := filepath.Base(path)
+		if strings.Contains(text, "var(") {
+			t.Errorf("%s has variables", name)
 		}
-		text := files.Read(t, root+"/docs/"+name)
-		var picture struct {
-			Title string `xml:"title"`
-			Desc  string `xml:"desc"`
+		coloured := withoutDark(t, name, text)
+		for decoder := xml.NewDecoder(strings.NewReader(text)); ; {
+			token, err := decoder.Token()
+			if token == nil {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if element, ok := token.(xml.StartElement); ok && !coloured(element) {
+				t.Errorf("%s: a %s with the attributes %v has no colour", name, element.Name.Local, element.Attr)
+			}
 		}
-		if err := xml.Unmarshal([]byte(text), &picture); err != nil || picture.Title == "" || picture.Desc == "" {
-			t.Errorf("%s: title %q, desc %q, %v", name, picture.Title, picture.Desc, err)
+	}
+}
+
+// withoutDark returns whether an element that is drawn has a colour in light mode: that of an
+// attribute, or of a rule for its name, or for one or all of its classes.
+func withoutDark(t *testing.T, name, svg string) func(xml.StartElement) bool {
+	t.Helper()
+	_, style, _ := strings.Cut(svg, "<style>")
+	style, _, found := strings.Cut(style, "</style>")
+	if !found {
+		t.Fatalf("%s has no style", name)
+	}
+	style = regexp.MustCompile(`(?s)@media \(prefers-color-scheme: dark\) \{(?:[^{}]*\{[^{}]*\})*\s*\}`).ReplaceAllString(style, "")
+	rules := map[string]bool{}
+	for _, rule := range regexp.MustCompile(`([^{}]+)\{([^{}]*)\}`).FindAllStringSubmatch(style, -1) {
+		if regexp.MustCompile(`(?:fill|stroke): #`).MatchString(rule[2]) {
+			for selector := range strings.SplitSeq(rule[1], ",") {
+				rules[strings.TrimSpace(selector)] = true
+			}
 		}
-		if strings.Contains(text, "var(") || !strings.Contains(text, "prefers-color-scheme: dark") {
-			t.Errorf("%s has variables in the place of colours, or no colours for dark pages", name)
+	}
+	return func(element xml.StartElement) bool {
+		shape := element.Name.Local
+		switch shape {
+		case "rect", "circle", "path", "text", "line", "polygon", "polyline", "ellipse":
+		default:
+			return true
 		}
+		if rules[shape] {
+			return true
+		}
+		for _, attribute := range element.Attr {
+			switch attribute.Name.Local {
+			case "fill", "stroke":
+				return true
+			case "class":
+				classes := strings.Fields(attribute.Value)
+				for _, class := range classes {
+					if rules["."+class] || rules[shape+"."+class] {
+						return true
+					}
+				}
+				return rules["."+strings.Join(classes, ".")]
+			}
+		}
+		return false
 	}
 }

@@ -151,28 +151,43 @@ func scale(from, to float64, first, last int) func(float64) float64 {
 }
 
 // begin has colours that people who do not see red or green can tell apart.
+// palette has the colours of a figure. They stand in each rule, because only browsers know
+// variables of CSS: in other programs, what has them is black.
+type palette struct {
+	ground, text, dim, grid string
+	hues                    [8]string
+}
+
+var (
+	light = palette{"#ffffff", "#1f2328", "#59636e", "#d1d9e0", [8]string{"#0969da", "#bc4c00", "#1a7f37", "#8250df", "#57606a", "#bf3989", "#0a7b83", "#7d4e00"}}
+	dark  = palette{"#0d1117", "#f0f6fc", "#9198a1", "#3d444d", [8]string{"#4493f8", "#f0883e", "#3fb950", "#ab7df8", "#9198a1", "#db61a2", "#39c5cf", "#d29922"}}
+)
+
+// rules writes the rules of the colours.
+func (p palette) rules(b *strings.Builder, indent string) {
+	fmt.Fprintf(b, "%s.ground { fill: %s; } text { fill: %s; } .small { fill: %s; } .grid { stroke: %s; } .axis { stroke: %s; }\n", indent, p.ground, p.text, p.dim, p.grid, p.dim)
+	for i, hue := range p.hues {
+		fmt.Fprintf(b, "%s.hue%d.line { stroke: %s; } .hue%d.dot { fill: %s; }\n", indent, i, hue, i, hue)
+	}
+}
+
 func begin(b *strings.Builder, size int, title, description string) {
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="title desc" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" font-size="13">
 <title id="title">%s</title>
 <desc id="desc">%s</desc>
 <style>
-  svg { --ground: #ffffff; --text: #1f2328; --dim: #59636e; --grid: #d1d9e0; --h0: #0969da; --h1: #bc4c00; --h2: #1a7f37; --h3: #8250df; --h4: #57606a; --h5: #bf3989; --h6: #0a7b83; --h7: #7d4e00; }
-  @media (prefers-color-scheme: dark) {
-    svg { --ground: #0d1117; --text: #f0f6fc; --dim: #9198a1; --grid: #3d444d; --h0: #4493f8; --h1: #f0883e; --h2: #3fb950; --h3: #ab7df8; --h4: #9198a1; --h5: #db61a2; --h6: #39c5cf; --h7: #d29922; }
-  }
-  text { fill: var(--text); }
   .heading { font-weight: 600; font-size: 15px; }
-  .small { font-size: 12px; fill: var(--dim); }
+  .small { font-size: 12px; }
   .middle { text-anchor: middle; }
   .end { text-anchor: end; }
-  .grid { stroke: var(--grid); fill: none; }
-  .axis { stroke: var(--dim); stroke-width: 1.5; fill: none; }
+  .grid { fill: none; }
+  .axis { stroke-width: 1.5; fill: none; }
   .line { fill: none; stroke-width: 2; }
 `, width, size, width, size, html.EscapeString(title), html.EscapeString(description))
-	for hue := range 8 {
-		fmt.Fprintf(b, "  .hue%d.line { stroke: var(--h%d); } .hue%d.dot { fill: var(--h%d); }\n", hue, hue, hue, hue)
-	}
-	fmt.Fprintf(b, "</style>\n<rect width=\"%d\" height=\"%d\" fill=\"var(--ground)\"/>\n<text class=\"heading\" x=\"12\" y=\"26\">%s</text>\n", width, size, html.EscapeString(title))
+	light.rules(b, "  ")
+	b.WriteString("  @media (prefers-color-scheme: dark) {\n")
+	dark.rules(b, "    ")
+	fmt.Fprintf(b, "  }\n</style>\n<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n<text class=\"heading\" x=\"12\" y=\"26\">%s</text>\n", width, size, html.EscapeString(title))
 }
 
 // Duration returns nanoseconds with a unit and three digits.

@@ -37,6 +37,9 @@ func TestFiguresAreWellFormedAndShowEachName(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, svg)
 			}
 		}
+		if strings.Contains(svg, "var(") {
+			t.Errorf("a colour is a variable, which only browsers know:\n%s", svg)
+		}
 		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 			t.Errorf("a position is no number:\n%s", svg)
 		}

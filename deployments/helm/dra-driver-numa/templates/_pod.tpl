@@ -47,6 +47,7 @@ imagePullSecrets:
 - --kubelet-config=/host/kubelet-config.yaml
 {{- end }}
 - -v={{ .Values.verbosity }}
+- --logging-format={{ .Values.loggingFormat }}
 {{- end }}
 {{- define "dra-driver-numa.env" -}}
 - name: NODE_NAME

@@ -1,4 +1,4 @@
-package verbosity
+package logging
 
 import (
 	"fmt"
@@ -11,7 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 )
 
 // From verbosity 8, client-go logs the bodies of requests and answers. The webhook reads
@@ -22,14 +23,7 @@ func TestNoVerbosityLogsSecrets(t *testing.T) {
 		fmt.Fprint(w, `{"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "hunter2"}, "data": {"tls.key": "aHVudGVyMg=="}}`)
 	}))
 	t.Cleanup(server.Close)
-	klog.LogToStderr(false)
-	t.Cleanup(func() { klog.LogToStderr(true); _ = Set(2) })
-	for level := range 11 {
-		var log strings.Builder
-		klog.SetOutput(&log)
-		if err := Set(level); err != nil {
-			t.Fatal(err)
-		}
+	request := func() {
 		// A client decides when it is made whether it logs requests.
 		client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, BearerToken: "hunter2", QPS: -1})
 		if err != nil {
@@ -43,12 +37,16 @@ func TestNoVerbosityLogsSecrets(t *testing.T) {
 		if _, err := secrets.Update(t.Context(), sent, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		klog.Flush()
-		if text := log.String(); strings.Contains(text, "hunter2") || strings.Contains(text, "aHVudGVyMg") {
-			t.Errorf("-v %d logs\n%s", level, text)
-		}
-		if level >= 6 && !strings.Contains(log.String(), "/api/v1/namespaces/dra-numa/secrets/webhook") {
-			t.Errorf("-v %d does not log the request:\n%s", level, log.String())
+	}
+	for _, format := range []cli.LogFormat{cli.LogText, cli.LogJSON} {
+		for level := range 11 {
+			text := logged(t, format, level, request)
+			if strings.Contains(text, "hunter2") || strings.Contains(text, "aHVudGVyMg") {
+				t.Errorf("-v %d logs\n%s", level, text)
+			}
+			if level >= 6 && !strings.Contains(text, "/api/v1/namespaces/dra-numa/secrets/webhook") {
+				t.Errorf("-v %d does not log the request:\n%s", level, text)
+			}
 		}
 	}
 }
