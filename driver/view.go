@@ -24,7 +24,7 @@ type view struct {
 	downgraded cpuset.Set
 	withheld   map[string]string // see withheldFunctions
 	caches     *dividing.Caches
-	waiting    int // see Figures
+	orphans    int
 	undone     undone
 
 	allocatable bool
