@@ -19,7 +19,8 @@
 //	blocked     CPUs that a partition holds and no grant has
 //	downgraded  CPUs without their partition while several pods use them
 //	group       of resctrl, which the kernel calls CLOSID; a class is a DeviceClass
-//	pool        of ResourceSlices: all of a node; of ways: a part of a cache, with a rule
+//	pool        of ResourceSlices: all of a node; of ways: a part of a cache, with a rule;
+//	            of hugepages, as in the kernel: those of one size on a NUMA node
 //	shared pool CPUs that no claim holds
 package driver
 

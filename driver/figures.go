@@ -41,7 +41,7 @@ type Amounts struct {
 func (d *Driver) Figures() Figures {
 	seen := d.shown.Load()
 	list := zones.Of(seen.machine, d.config.ZoneBy)
-	figures := Figures{Zones: make([]ZoneFigures, len(list)), Waiting: seen.waiting}
+	figures := Figures{Zones: make([]ZoneFigures, len(list)), Waiting: seen.orphans}
 	claimed := seen.machine.Online.Difference(ledger.Untaken(seen.machine.Online, seen.grants))
 	blocked := d.Blocked()
 	for i, zone := range list {

@@ -13,7 +13,7 @@ import (
 type Mismatches struct {
 	Checkpoint   bool // the checkpoint has other grants
 	MissingSpecs int  // claims without a CDI spec: their containers do not start
-	StraySpecs   int  // CDI specs of no claim
+	ExtraSpecs   int  // CDI specs of no claim
 }
 
 // errBusy says that the files may be about to change.
@@ -35,10 +35,10 @@ func (d *Driver) Mismatches() (found Mismatches, err error) {
 	}
 	got, err := d.records.dir.ReadFile(ledger.CheckpointName)
 	found.Checkpoint = err != nil || !bytes.Equal(got, want)
-	missing, stray, err := d.compareSpecs()
+	missing, extra, err := d.compareSpecs()
 	if err != nil {
 		return Mismatches{}, err
 	}
-	found.MissingSpecs, found.StraySpecs = len(missing), stray
+	found.MissingSpecs, found.ExtraSpecs = len(missing), extra
 	return found, nil
 }

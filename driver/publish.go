@@ -29,13 +29,13 @@ type Publication struct {
 
 // published is what the last Publication was made from.
 type published struct {
-	machine *numa.Machine
-	strays  []ledger.Share
-	faults  zones.Faults
-	blocked cpuset.Set
-	waiting map[string]string // see withheldFunctions
-	caches  *dividing.Caches
-	devices []resourceapi.Device
+	machine  *numa.Machine
+	strays   []ledger.Share
+	faults   zones.Faults
+	blocked  cpuset.Set
+	withheld map[string]string // see withheldFunctions
+	caches   *dividing.Caches
+	devices  []resourceapi.Device
 
 	allocatable bool
 }
@@ -58,7 +58,7 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) stri
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
 	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked ||
-		!maps.Equal(seen.withheld, last.waiting) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, ledger.Share.Equal)
+		!maps.Equal(seen.withheld, last.withheld) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, ledger.Share.Equal)
 	if renewed {
 		all := devices(seen.machine, d.config.counting(seen.allocatable), seen.caches, strays, blocked, tainted)
 		taintWithheld(all, seen.withheld)

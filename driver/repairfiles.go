@@ -57,7 +57,7 @@ func (d *Driver) RepairFiles() (written []string, err error) {
 }
 
 // compareSpecs returns the grants without a CDI spec, and the number of specs without a grant.
-func (d *Driver) compareSpecs() (missing ledger.List, stray int, err error) {
+func (d *Driver) compareSpecs() (missing ledger.List, extra int, err error) {
 	uids, err := d.specs.ClaimUIDs()
 	if err != nil {
 		return nil, 0, fmt.Errorf("list CDI specs: %w", err)

@@ -62,7 +62,7 @@ func TestSlowDiskHoldsUpOnlyWhoWrites(t *testing.T) {
 	if pinned, ok := driver.Pinned([]string{"dra.numa/claim=uid-early_r_numa-1"}); !ok || pinned.CPUs != cpuset.New(4, 5) {
 		t.Errorf("while the disk is slow the earlier claim has %+v, %t", pinned, ok)
 	}
-	if pool, _ := driver.Pool(); pool != cpuset.New(0, 1, 3, 7) || driver.Machine().Online.Size() != 8 {
+	if pool, _ := driver.SharedPool(); pool != cpuset.New(0, 1, 3, 7) || driver.Machine().Online.Size() != 8 {
 		t.Errorf("while the disk is slow the pool is %s", pool)
 	}
 	if len(done) > 0 {

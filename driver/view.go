@@ -24,7 +24,7 @@ type view struct {
 	downgraded cpuset.Set
 	withheld   map[string]string // see withheldFunctions
 	caches     *dividing.Caches
-	waiting    int // see Figures
+	orphans    int
 	undone     undone
 
 	allocatable bool
@@ -36,7 +36,7 @@ func (d *Driver) show() {
 }
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because
-// several pods use them: the Pool then has to keep other containers off. It reports
+// several pods use them: the SharedPool then has to keep other containers off. It reports
 // whether that is new.
 func (d *Driver) SetDowngraded(cpus cpuset.Set) (renewed bool) {
 	if d.shown.Load().downgraded == cpus {
@@ -113,7 +113,7 @@ func (d *Driver) List() ledger.List { return d.shown.Load().grants }
 type Pinned struct {
 	CPUs         cpuset.Set     // of all shares, without idle CPUs unless a partition has them; no CPUs: memory only
 	Mems         cpuset.Set     // that its memory must come from; empty if it may come from any NUMA node
-	Mixed        bool           // the container runs on the Pool as well
+	Mixed        bool           // the container runs on the SharedPool as well
 	MemoryPolicy string         // as in ZoneShare; that of the last share that has one
 	PolicyMems   cpuset.Set     // that the MemoryPolicy is about: the Mems for bind, else the NUMA nodes of all shares
 	Claims       []string       // namespace/name, ascending, each once
@@ -170,10 +170,10 @@ func (p *Pinned) add(share *ledger.ZoneShare, by Exclusivity) {
 	}
 }
 
-// Pool returns the CPUs for containers without claims: the online CPUs that no claim
+// SharedPool returns the CPUs for containers without claims: the online CPUs that no claim
 // holds. Restrict is false if such containers can run anywhere: no claim has CPUs, or the
 // kernel keeps other tasks off all of them. It is also false if no CPU would remain.
-func (d *Driver) Pool() (cpus cpuset.Set, restrict bool) {
+func (d *Driver) SharedPool() (cpus cpuset.Set, restrict bool) {
 	seen := d.shown.Load()
 	cpus = ledger.Untaken(seen.machine.Online, seen.grants)
 	for _, grant := range seen.grants {

@@ -132,7 +132,7 @@ func TestEverythingAtOnce(t *testing.T) {
 					t.Error(err)
 				}
 				driver.Pinned([]string{"dra.numa/claim=uid-c-0_r_numa-0"})
-				driver.Pool()
+				driver.SharedPool()
 				if err := driver.Unprepare(wanted.UID); err != nil {
 					t.Error(err)
 				}
@@ -242,7 +242,7 @@ func TestPoolOfADowngradedPartition(t *testing.T) {
 		{cpuset.Set{}, true, false},
 	} {
 		renewed := driver.SetDowngraded(step.downgraded)
-		if pool, restricts := driver.Pool(); renewed != step.renewed || restricts != step.restricts || pool.Overlaps(cpuset.New(2, 3)) {
+		if pool, restricts := driver.SharedPool(); renewed != step.renewed || restricts != step.restricts || pool.Overlaps(cpuset.New(2, 3)) {
 			t.Errorf("downgraded %s: renewed %t, pool %s, restricts %t, want %+v", step.downgraded, renewed, pool, restricts, step)
 		}
 	}
@@ -280,11 +280,11 @@ func TestPool(t *testing.T) {
 		for _, wanted := range row.claims {
 			mustPrepare(t, driver, wanted, podOf(row.pod))
 		}
-		if pool, restrict := driver.Pool(); pool != row.pool || restrict != row.restrict {
+		if pool, restrict := driver.SharedPool(); pool != row.pool || restrict != row.restrict {
 			t.Errorf("%s: pool %s, restrict %t, want %s, %t", name, pool, restrict, row.pool, row.restrict)
 		}
 		driver.SetMachine(without(testMachine(), cpuset.New(0, 1, 4, 5, 6, 7)))
-		if pool, restrict := driver.Pool(); len(row.claims) > 0 && row.pool != all && (!pool.IsEmpty() || restrict) {
+		if pool, restrict := driver.SharedPool(); len(row.claims) > 0 && row.pool != all && (!pool.IsEmpty() || restrict) {
 			t.Errorf("%s: with nothing else online the pool is %s, restrict %t", name, pool, restrict)
 		}
 		for _, uid := range []types.UID{"uid-a", "uid-b"} {
@@ -292,7 +292,7 @@ func TestPool(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if pool, restrict := driver.Pool(); pool != driver.Machine().Online || restrict {
+		if pool, restrict := driver.SharedPool(); pool != driver.Machine().Online || restrict {
 			t.Errorf("%s: after all the pool is %s, restrict %t", name, pool, restrict)
 		}
 	}

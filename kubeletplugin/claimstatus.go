@@ -41,7 +41,7 @@ type claimStatuses struct {
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
 
 	mu         sync.Mutex
-	others     poolState
+	others     sharedPoolState
 	partitions partitionStates
 	claims     map[types.UID]*claimStatus
 }
@@ -121,7 +121,7 @@ func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim,
 
 // observe takes the current state of the partitions, and whether the container runtime
 // keeps other containers off the CPUs of claims.
-func (s *claimStatuses) observe(partitions partitionStates, others poolState) {
+func (s *claimStatuses) observe(partitions partitionStates, others sharedPoolState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, turned := s.partitions, others != s.others

@@ -108,7 +108,7 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 			{cgroupState{}, reasonKernelPartition},
 		} {
 			now.Store(int64(2000 + at))
-			statuses.observe(inState(row.state), poolAway)
+			statuses.observe(inState(row.state), sharedPoolAway)
 			device := waitReason(t, api, row.reason)
 			if ready := findCondition(device, deviceclasses.ConditionReady); ready.LastTransitionTime.Unix() != 1000 {
 				t.Errorf("%s: condition Ready turned at %s", row.reason, ready.LastTransitionTime)
@@ -120,7 +120,7 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 		}
 		writes := len(api.Actions())
 		for range 3 {
-			statuses.observe(inState(cgroupState{}), poolAway)
+			statuses.observe(inState(cgroupState{}), sharedPoolAway)
 		}
 		if statuses.queue.Len() != 0 || len(api.Actions()) != writes {
 			t.Error("what is still so is written again")
@@ -139,13 +139,13 @@ func TestStatusOfAFlickeringPartitionIsWrittenNowAndThen(t *testing.T) {
 		api.ClearActions()
 		states := []cgroupState{invalid, {}}
 		for second := range 60 {
-			statuses.observe(inState(states[second%2]), poolAway)
+			statuses.observe(inState(states[second%2]), sharedPoolAway)
 			time.Sleep(time.Second)
 		}
 		if writes := verbs(api)["update"]; writes < 6 || writes > 12 || len(api.Actions()) != writes {
 			t.Errorf("%d writes and %d requests in a minute, want 6 to 12, and no others", writes, len(api.Actions()))
 		}
-		statuses.observe(inState(states[0]), poolAway)
+		statuses.observe(inState(states[0]), sharedPoolAway)
 		time.Sleep(2 * statusWait)
 		waitReason(t, api, "PartitionInvalid")
 	})
@@ -212,10 +212,10 @@ func TestStatusAfterAnUpdateWithoutAnAnswer(t *testing.T) {
 			}
 			return true, nil, context.DeadlineExceeded
 		})
-		statuses.observe(inState(invalid), poolAway)
+		statuses.observe(inState(invalid), sharedPoolAway)
 		synctest.Wait()
 		waitReason(t, api, "PartitionInvalid")
-		statuses.observe(inState(cgroupState{}), poolAway) // as the daemon knew the claim last
+		statuses.observe(inState(cgroupState{}), sharedPoolAway) // as the daemon knew the claim last
 		time.Sleep(2 * lastPause)
 		waitReason(t, api, reasonKernelPartition)
 	})
@@ -348,7 +348,7 @@ func TestClaimThatIsNotKnownIsRead(t *testing.T) {
 func TestClaimsFromBeforeARestart(t *testing.T) {
 	other := claim("c", "uid-renewed")
 	fresh := openStatuses(t, nil)
-	fresh.observe(inState(cgroupState{downgraded: true}), poolAway)
+	fresh.observe(inState(cgroupState{downgraded: true}), sharedPoolAway)
 	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": claim("c", "uid-c"), "uid-d": other}, []ledger.Grant{
 		statusGrant(cpuset.New(4)), {Namespace: "default", Name: "d", UID: "uid-d"},
 	})
@@ -461,7 +461,7 @@ func TestConditionsAreOfSingleShares(t *testing.T) {
 	second := grant.Shares[0]
 	second.Request, second.Device, second.Kind = "second", "numa-1", &ledger.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(6), Partition: "root"}
 	grant.Shares = append(grant.Shares, second)
-	statuses.observe(inState(invalid), poolAway)
+	statuses.observe(inState(invalid), sharedPoolAway)
 	statuses.set(claim("c", "uid-c"), grant)
 	var reasons []string
 	for _, device := range statuses.devices(statuses.claims["uid-c"]) {

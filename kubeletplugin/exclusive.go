@@ -21,20 +21,20 @@ const (
 	reasonRuntimeRefused  = "RuntimeRefused"
 )
 
-// poolState says whether the container runtime keeps other containers off the CPUs of
+// sharedPoolState says whether the container runtime keeps other containers off the CPUs of
 // claims, where the kernel does not.
-type poolState string
+type sharedPoolState string
 
 const (
-	poolAway    poolState = ""        // the runtime is not connected, or not asked
-	poolKept    poolState = "kept"    // it has carried out the last update
-	poolRefused poolState = "refused" // it has not
+	sharedPoolAway    sharedPoolState = ""        // the runtime is not connected, or not asked
+	sharedPoolKept    sharedPoolState = "kept"    // it has carried out the last update
+	sharedPoolRefused sharedPoolState = "refused" // it has not
 )
 
 // keeping describes what can keep other tasks off the CPUs of a share now.
 type keeping struct {
 	node      driver.Exclusivity
-	others    poolState
+	others    sharedPoolState
 	partition partitionState
 }
 
@@ -69,9 +69,9 @@ func whyExclusive(share ledger.Share, by keeping) (reason, message string) {
 		}
 	}
 	switch {
-	case by.node == driver.ExclusivityNone || by.others == poolAway:
+	case by.node == driver.ExclusivityNone || by.others == sharedPoolAway:
 		return why, what
-	case by.others == poolRefused:
+	case by.others == sharedPoolRefused:
 		return reasonRuntimeRefused, "the container runtime refuses to keep other containers off the CPUs; the driver's log says why: " + what
 	}
 	return reasonSharedPool, "the container runtime keeps other containers off the CPUs, but other tasks may run on them: " + what

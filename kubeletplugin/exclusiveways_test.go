@@ -25,7 +25,7 @@ func TestConditionExclusiveOfWays(t *testing.T) {
 		},
 		"cooperative": {
 			gold, own,
-			keeping{node: driver.ExclusivityCooperative, others: poolKept},
+			keeping{node: driver.ExclusivityCooperative, others: sharedPoolKept},
 			"True SharedPool: tasks of others that run on the claim's CPUs use its ways, and are counted: the container runtime keeps other containers off the CPUs, but other tasks may run on them: the node does not use cpuset partitions, which need Linux 6.11 or newer",
 		},
 		"nobody": {

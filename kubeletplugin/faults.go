@@ -51,10 +51,10 @@ func notes[T any](name string, whys map[string]T) string {
 // seeUnexplained has the publisher tell of containers whose cpuset is another program's. The
 // event names no container, so that there is one event and not one for each.
 func (p *Plugin) seeUnexplained() {
-	if p.pool == nil {
+	if p.sharedPool == nil {
 		return
 	}
-	names := p.pool.Unexplained()
+	names := p.sharedPool.Unexplained()
 	p.counters.unexplained.Store(int64(len(names)))
 	wrong := ""
 	if len(names) > 0 {

@@ -119,8 +119,8 @@ func (p *Plugin) Figures() Figures {
 	if devices := p.counters.devices.Load(); devices != nil {
 		figures.Devices = *devices
 	}
-	if p.pool != nil {
-		figures.Runtime = map[poolState]RuntimeState{poolKept: RuntimeConnected, poolRefused: RuntimeRefused, poolAway: RuntimeDisconnected}[p.poolState()]
+	if p.sharedPool != nil {
+		figures.Runtime = map[sharedPoolState]RuntimeState{sharedPoolKept: RuntimeConnected, sharedPoolRefused: RuntimeRefused, sharedPoolAway: RuntimeDisconnected}[p.sharedPoolState()]
 	}
 	if p.helper != nil {
 		figures.Registered, _ = p.Registered()

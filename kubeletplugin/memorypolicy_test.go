@@ -38,7 +38,7 @@ func TestConditionMemoryPolicy(t *testing.T) {
 	} {
 		states := inState(cgroupState{})
 		states.withIgnored(row.ignored)
-		statuses.observe(states, poolAway)
+		statuses.observe(states, sharedPoolAway)
 		devices := statuses.devices(statuses.claims["uid-c"])
 		if condition := findCondition(devices[0], deviceclasses.ConditionMemoryPolicy); condition != nil {
 			t.Errorf("condition %+v of a share without a policy", condition)

@@ -34,9 +34,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// poolTimeout bounds how long a container waits until other containers have left its
+// sharedPoolTimeout bounds how long a container waits until other containers have left its
 // CPUs. The kubelet waits 45 s for the whole call.
-const poolTimeout = 5 * time.Second
+const sharedPoolTimeout = 5 * time.Second
 
 // Options says how the plugin reaches the kubelet, the API server, the container
 // runtime and the rest of the daemon.
@@ -52,9 +52,9 @@ type Options struct {
 	Claims map[types.UID]*resourceapi.ResourceClaim
 	// Readiness receives whether the ResourceSlices are published.
 	Readiness *Readiness
-	// Pool is nil if the driver does not ask the container runtime to move other
+	// SharedPool is nil if the driver does not ask the container runtime to move other
 	// containers.
-	Pool Pool
+	SharedPool SharedPool
 	// Rehearsed says why the daemon could not prepare a made-up claim, or returns nil if it
 	// could. It must not wait. Until it returns nil, the daemon is not ready, and prepares
 	// claims all the same. If Rehearsed is nil, there was no rehearsal.
@@ -66,9 +66,9 @@ type Options struct {
 	Fatal func(error)
 }
 
-// Pool keeps containers without a claim off the CPUs of claims, where the kernel does
+// SharedPool keeps containers without a claim off the CPUs of claims, where the kernel does
 // not do that.
-type Pool interface {
+type SharedPool interface {
 	// Refresh makes all containers run where they should run now. It may be called
 	// concurrently, and costs nothing when nothing has changed.
 	Refresh(ctx context.Context) error
@@ -76,26 +76,26 @@ type Pool interface {
 	Connected() bool
 	// Refused is true if the container runtime did not carry out the last Refresh.
 	Refused() bool
-	// Unexplained returns the containers whose cpuset neither a claim nor the Pool gave them.
+	// Unexplained returns the containers whose cpuset neither a claim nor the SharedPool gave them.
 	Unexplained() []string
 }
 
 // Plugin is a running kubelet plugin.
 type Plugin struct {
-	driver    *driver.Driver
-	pool      Pool
-	helper    *helper.Helper
-	publisher *publisher
-	statuses  *claimStatuses
-	podEvents *podEvents
-	unpinned  *unpinned
-	leftovers *leftovers
-	health    *health
-	counters  counters
-	sockets   sockets
-	looks     looks
-	cancel    context.CancelFunc
-	writing   sync.WaitGroup
+	driver     *driver.Driver
+	sharedPool SharedPool
+	helper     *helper.Helper
+	publisher  *publisher
+	statuses   *claimStatuses
+	podEvents  *podEvents
+	unpinned   *unpinned
+	leftovers  *leftovers
+	health     *health
+	counters   counters
+	sockets    sockets
+	looks      looks
+	cancel     context.CancelFunc
+	writing    sync.WaitGroup
 
 	recovered  map[types.UID]*resourceapi.ResourceClaim // from Options; nil after the first Observe
 	partitions faultWatch
@@ -115,7 +115,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	}
 	events := eventPace() // of node and pods together
 	p := &Plugin{
-		driver: d, pool: options.Pool,
+		driver: d, sharedPool: options.SharedPool,
 		statuses:  newClaimStatuses(options.Client, d.Config()),
 		podEvents: newPodEvents(options.Client, nodeName, events),
 		health:    newHealth(),
@@ -173,7 +173,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	}
 	partitions.withIgnored(p.ignored)
 	p.counters.see(live, partitions)
-	p.statuses.observe(partitions, p.poolState())
+	p.statuses.observe(partitions, p.sharedPoolState())
 	p.seeUnexplained()
 	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
@@ -190,14 +190,14 @@ func (p *Plugin) Observe(live []pin.Live) {
 // when the kubelet restarts. A claim is prepared only after another look.
 func (p *Plugin) LookAtGuards() { p.publisher.lookAtGuards() }
 
-func (p *Plugin) poolState() poolState {
+func (p *Plugin) sharedPoolState() sharedPoolState {
 	switch {
-	case p.pool == nil || !p.pool.Connected():
-		return poolAway
-	case p.pool.Refused():
-		return poolRefused
+	case p.sharedPool == nil || !p.sharedPool.Connected():
+		return sharedPoolAway
+	case p.sharedPool.Refused():
+		return sharedPoolRefused
 	}
-	return poolKept
+	return sharedPoolKept
 }
 
 // tellPods puts an event on the pods of a claim if the claim has exclusive CPUs in the
@@ -229,16 +229,16 @@ func (p *Plugin) show(partitions partitionStates) {
 	p.health.set(deviceHealth(p.driver.Config().NodeName, publication.Devices, publication.Problems))
 }
 
-// RefreshPool moves other containers off the CPUs of new claims before the containers
-// of these claims start. It waits for poolTimeout at most. If the runtime is not
+// RefreshSharedPool moves other containers off the CPUs of new claims before the containers
+// of these claims start. It waits for sharedPoolTimeout at most. If the runtime is not
 // connected, the claim's status says so.
-func (p *Plugin) RefreshPool(ctx context.Context) {
-	if p.pool == nil {
+func (p *Plugin) RefreshSharedPool(ctx context.Context) {
+	if p.sharedPool == nil {
 		return
 	}
-	bounded, cancel := context.WithTimeout(ctx, poolTimeout)
+	bounded, cancel := context.WithTimeout(ctx, sharedPoolTimeout)
 	defer cancel()
-	if err := p.pool.Refresh(bounded); err != nil && p.pool.Connected() {
+	if err := p.sharedPool.Refresh(bounded); err != nil && p.sharedPool.Connected() {
 		klog.FromContext(ctx).Error(err, "Other containers may still run on the CPUs of claims")
 	}
 }
@@ -293,7 +293,7 @@ func (s *claimServer) PrepareResourceClaims(ctx context.Context, claims []*resou
 		logger.Info("Prepared claim")
 	}
 	s.statuses.share(s.driver.List())
-	s.RefreshPool(ctx)
+	s.RefreshSharedPool(ctx)
 	return results, nil
 }
 
@@ -351,7 +351,7 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 		}
 		results[claim.UID] = err
 	}
-	s.RefreshPool(ctx)
+	s.RefreshSharedPool(ctx)
 	return results, nil
 }
 

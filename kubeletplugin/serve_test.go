@@ -148,7 +148,7 @@ func (p *countingPool) Unexplained() []string { return nil }
 
 func (p *countingPool) Refresh(ctx context.Context) error {
 	p.refreshed++
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= poolTimeout {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= sharedPoolTimeout {
 		p.bounded++
 	}
 	return errors.New("the runtime says no")
@@ -160,7 +160,7 @@ func TestPoolIsRefreshedAroundClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServing(t)
 		pool := &countingPool{}
-		s.pool = pool
+		s.sharedPool = pool
 		claim := allocated("c", "uid-1")
 		if results, err := s.PrepareResourceClaims(t.Context(), []*resourceapi.ResourceClaim{claim}); err != nil || results["uid-1"].Err != nil {
 			t.Fatalf("prepare: %v, %v", results, err)

@@ -11,7 +11,7 @@ import (
 
 // placing is a container runtime beside whose driver another program places containers.
 type placing struct {
-	Pool
+	SharedPool
 	names []string
 }
 
@@ -21,7 +21,7 @@ func TestCpusetsOfAnotherProgramAreOneEventOfTheNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		pool := &placing{}
-		p := &Plugin{pool: pool, publisher: startReady(t, c).publisher}
+		p := &Plugin{sharedPool: pool, publisher: startReady(t, c).publisher}
 		for _, names := range [][]string{nil, {"default/a/main (1) with cpus 2-3"}, {"default/b/main (2) with cpus 4", "default/c/main (3) with cpus 4"}, nil, nil} {
 			pool.names = names
 			p.seeUnexplained()

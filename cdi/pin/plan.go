@@ -38,8 +38,8 @@ func (p *Plan) write(dir, file, value string) {
 //	exclusive(ancestor) ⊇ the CPUs of every partition below it
 //	exclusive(a) ∩ exclusive(b) = ∅ for siblings a and b
 //
-// So the plan first clears leftovers, children before parents. Then it adds CPUs to the
-// ancestors, parents before children.
+// So the plan first clears what dead partitions left behind, children before parents. Then
+// it adds CPUs to the ancestors, parents before children.
 func planPin(t tree, target string, want Pinning) (Plan, error) {
 	self := t.find(target)
 	p := Plan{Target: target, Want: want}
@@ -123,8 +123,8 @@ func (t tree) checkFree(target string, cpus cpuset.Set) error {
 // prune clears exclusive CPUs that dead partitions left behind. In the target's own
 // top-level cgroup it clears all of them. Elsewhere it clears only the CPUs that are
 // wanted now: an administrator may have set cpuset.cpus.exclusive there without a
-// partition. Without prune, a leftover in a sibling of an ancestor makes the kernel
-// refuse the write.
+// partition. Without prune, such CPUs of a sibling of an ancestor make the kernel refuse
+// the write.
 func (p *Plan) prune(t tree) {
 	top, _, _ := strings.Cut(p.Target, "/")
 	for _, g := range slices.Backward(t) {

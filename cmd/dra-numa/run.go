@@ -151,7 +151,7 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 	if o.nriSocket != "" && n.config.Exclusivity != driver.ExclusivityNone {
 		pool := nri.New(nri.Options{Socket: o.nriSocket, Core: core, State: state})
 		core.SetMemoryPolicies(pool.MissingPolicies)
-		options.Pool = pool
+		options.SharedPool = pool
 		running.Go(func() { pool.Run(ctx) })
 	}
 	plugin, err := kubeletplugin.Start(ctx, core, options)

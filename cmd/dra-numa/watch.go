@@ -160,7 +160,7 @@ func (w *watcher) lookAtMachine(ctx context.Context) error {
 	w.signature, w.known = now, true
 	w.core.SetMachine(machine)
 	w.told = time.Time{} // the plugin publishes it with the next look
-	w.plugin.RefreshPool(ctx)
+	w.plugin.RefreshSharedPool(ctx)
 	klog.FromContext(ctx).Info("Machine has changed", "online", machine.Online.String(), "zones", len(machine.Zones))
 	return nil
 }
@@ -209,12 +209,12 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 		klog.FromContext(ctx).Info("Observed", "finding", finding)
 	}
 	if released {
-		w.plugin.RefreshPool(ctx)
+		w.plugin.RefreshSharedPool(ctx)
 	}
 	w.plugin.ObserveRefusals(w.sight.Refusals)
 	w.plugin.ObserveIgnored(w.sight.Ignored)
 	if w.core.SetDowngraded(downgraded(w.sight.Live)) {
-		w.plugin.RefreshPool(ctx)
+		w.plugin.RefreshSharedPool(ctx)
 	}
 	w.plugin.Observe(w.sight.Live)
 	return w.sight.Unread

@@ -23,7 +23,7 @@ func (e *Exporter) collectOperations(out sink, d *driver.Driver, figures kubelet
 	if found, err := d.Mismatches(); err == nil { // else it is not known now, which the next scrape may be
 		out.add(f.mismatches, oneIf(found.Checkpoint), "checkpoint")
 		out.add(f.mismatches, float64(found.MissingSpecs), "missing_spec")
-		out.add(f.mismatches, float64(found.StraySpecs), "stray_spec")
+		out.add(f.mismatches, float64(found.ExtraSpecs), "stray_spec")
 	}
 }
 

@@ -29,9 +29,9 @@ type Core interface {
 	// Pinned returns what CDI devices give one container, and false if none of them
 	// belongs to a grant.
 	Pinned(cdiDeviceIDs []string) (driver.Pinned, bool)
-	// Pool returns the CPUs for containers without claims, and whether the runtime must
+	// SharedPool returns the CPUs for containers without claims, and whether the runtime must
 	// restrict these containers to them.
-	Pool() (pool cpuset.Set, restrict bool)
+	SharedPool() (pool cpuset.Set, restrict bool)
 	// Grantable returns the CPUs that claims may get, whoever has them now.
 	Grantable() cpuset.Set
 }
@@ -101,7 +101,7 @@ func (p *Plugin) connection() *session {
 
 // shared returns what the core says now about containers without a claim.
 func (p *Plugin) shared() shared {
-	pool, restrict := p.options.Core.Pool()
+	pool, restrict := p.options.Core.SharedPool()
 	return shared{pool, restrict}
 }
 

@@ -258,7 +258,7 @@ func (c *fakeCore) Pinned(devices []string) (all driver.Pinned, ok bool) {
 	return all, ok
 }
 
-func (c *fakeCore) Pool() (cpuset.Set, bool) {
+func (c *fakeCore) SharedPool() (cpuset.Set, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pool := online()
