@@ -198,11 +198,14 @@ cc:
 	  command -v apt-get >/dev/null || { echo 'make: no C compiler: install gcc and the C library headers$(if $(CROSS), for amd64 and arm64)' >&2; exit 1; }; \
 	  $(call apt-install,gcc libc6-dev $(CROSS)); }
 
-# test/hwloc compares our reader with it, and skips where there is neither.
-.PHONY: lstopo
-lstopo:
+# test/hwloc compares our reader with lstopo, and cluster/holdings/web looks at its pages with
+# chromium. Where they are not and cannot be installed, the tests skip.
+.PHONY: unit-tools
+unit-tools:
 	@command -v lstopo-no-graphics >/dev/null || ! command -v apt-get >/dev/null || \
 	  $(call apt-install,hwloc-nox)
+	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
+	  $(call apt-install,chromium) || echo "make: no chromium: its tests skip" >&2
 
 # release-again starts the programs for arm64 with it, and says so where there is none.
 .PHONY: qemu-user
@@ -210,11 +213,10 @@ qemu-user:
 	@command -v qemu-aarch64-static qemu-aarch64 >/dev/null || ! command -v apt-get >/dev/null || \
 	  $(call apt-install,qemu-user-static)
 
-# cluster/holdings/web looks at its pages with it, and skips where there is neither.
-.PHONY: chromium
-chromium:
-	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
-	  $(call apt-install,chromium) || echo "make: no chromium: its tests skip" >&2
+# VitePress, which writes the site, comes from npm.
+.PHONY: npm
+npm:
+	@command -v npm >/dev/null || $(call apt-install,npm)
 
 # test/empty makes a Debian with it.
 .PHONY: mmdebstrap
