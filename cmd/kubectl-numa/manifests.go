@@ -325,5 +325,5 @@ func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error)
 	if wish.Cache, err = w.cache(command); err != nil {
 		return wish, err
 	}
-	return w.pairs.choose(wish)
+	return w.pairs.choose(command.Context(), wish)
 }
