@@ -14,7 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
-// files reads a snapshot from files and folders; "-" means standard input. In a folder,
+// files reads a snapshot from files, folders and URLs; "-" means standard input. In a folder,
 // it reads the YAML and JSON files at any depth, in the order of their names. It
 // implements snapshot.Source.
 type files []string
@@ -25,17 +25,24 @@ var extensions = [...]string{".yaml", ".yml", ".json"}
 // addTo adds the flag that names the files to a command.
 func (f *files) addTo(command *cobra.Command, usage string) {
 	command.Flags().StringArrayVarP((*[]string)(f), "filename", "f", nil, usage)
+	command.Flags().BoolP("recursive", "R", true, "read folders at any depth; kubectl needs this flag, and here it changes nothing")
 	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // for completion in shells; the flag exists
 }
 
-func (f files) Snapshot(context.Context) (*snapshot.Snapshot, error) { return f.read("") }
+func (f files) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) { return f.read(ctx, "") }
 
 // read reads the files. The namespace is that of objects that name none.
-func (f files) read(namespace string) (*snapshot.Snapshot, error) {
+func (f files) read(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
 	s := &snapshot.Snapshot{Namespace: namespace}
 	for _, path := range f {
 		if path == "-" {
 			if err := s.Read("standard input", os.Stdin); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if address, is := parseURL(path); is {
+			if err := readURL(ctx, s, address); err != nil {
 				return nil, err
 			}
 			continue

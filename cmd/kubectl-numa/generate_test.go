@@ -75,19 +75,18 @@ func nodeFiles(t *testing.T, preset string) (dir string) {
 	return dir
 }
 
-// machineFiles are a Node, the slices of a known machine with all its GPUs, network cards and
-// drives, and the classes of the chart.
-func machineFiles(t *testing.T, preset string) (dir string) {
+// machineFiles are Nodes with the slices of a known machine that publishes all its GPUs,
+// network cards and drives, and the classes of the chart.
+func machineFiles(t *testing.T, preset, zoneBy string, nodes int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	testfiles.Write(t, config, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ndevices: {presets: [gpu, nic, nvme]}\n")
-	for name, text := range map[string]string{
-		"node.yaml":    "apiVersion: v1\nkind: Node\nmetadata: {name: worker-1}\n",
-		"slices.yaml":  mustCall(t, "generate", "slices", "--node-name", "worker-1", "--preset", preset, "--config", config),
-		"classes.yaml": mustCall(t, "generate", "classes"),
-	} {
-		testfiles.Write(t, filepath.Join(dir, name), text)
+	testfiles.Write(t, config, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ndevices: {presets: [gpu, nic, nvme]}\nzoneBy: "+zoneBy+"\n")
+	testfiles.Write(t, filepath.Join(dir, "classes.yaml"), mustCall(t, "generate", "classes"))
+	for i := range nodes {
+		name := fmt.Sprintf("worker-%d", i+1)
+		testfiles.Write(t, filepath.Join(dir, name+".yaml"), mustCall(t, "generate", "slices", "--node-name", name, "--preset", preset, "--config", config)+
+			"---\napiVersion: v1\nkind: Node\nmetadata: {name: "+name+"}\n")
 	}
 	return dir
 }
@@ -125,7 +124,10 @@ func TestGeneratedExamplesAreCleanAndPlaced(t *testing.T) {
 			t.Run(strings.Join(line[1:], " "), func(t *testing.T) {
 				dir := nodeFiles(t, "intel-2s-snc2")
 				if i := slices.Index(line, "--preset"); i > 0 {
-					dir = machineFiles(t, line[i+1])
+					dir = machineFiles(t, line[i+1], "numa", 1)
+				}
+				if slices.Contains(line, "--zone-by") {
+					dir = machineFiles(t, "epyc-2s-nps4", "l3", 1)
 				}
 				manifest := mustCall(t, line...)
 				if again := mustCall(t, line...); again != manifest {
@@ -220,6 +222,79 @@ func TestFirstAvailableIsAsNearToDevicesAsItCanBe(t *testing.T) {
 				t.Errorf("%s, GPUs on %v: want %q, simulate says\n%s", tc.args, tc.gpus, want, placed)
 			}
 		}
+	}
+}
+
+// What flags write passes lint, and is placed on the machine that it is for.
+func TestGeneratedWorkloadsArePlacedOnKnownMachines(t *testing.T) {
+	always := []string{
+		"--cpus 2 --memory 64Mi",
+		"--cpus 2 --memory 64Mi --shares 2",
+		"--cpus 4 --memory 64Mi --first-available one-node,any",
+		"--cpus 2 --memory 64Mi --set partition=isolated,memoryPolicy=bind,cores=thread",
+		"--memory 128Mi --set memoryPolicy=preferred",
+	}
+	const (
+		gpuNear   = "--cpus 2 --memory 1Gi --device gpu.dra.numa --same node"
+		gpuFar    = "--cpus 2 --memory 1Gi --device gpu.dra.numa --first-available one-node,one-socket,any"
+		nicDrive  = "--cpus 2 --memory 1Gi --device nic.dra.numa --device nvme.dra.numa --same socket"
+		apart     = "--cpus 2 --memory 1Gi --shares 2 --apart"
+		gigantic  = "--cpus 2 --memory 1Gi --hugepages 1Gi=1Gi"
+		large     = "--cpus 2 --memory 64Mi --hugepages 2Mi=4Mi"
+		cacheZone = "--cpus 2 --memory 64Mi --zone-by l3"
+	)
+	for _, row := range []struct {
+		preset, zoneBy string
+		flags          []string
+	}{
+		{"rig", "numa", []string{large, apart, "--cpus 2 --memory 64Mi --device nic.dra.numa --same node"}},
+		{"rig", "l3", []string{cacheZone, cacheZone + " --shares 2 --apart", cacheZone + " --hugepages 2Mi=4Mi --set memoryPolicy=bind,partition=isolated"}},
+		{"intel-2s", "numa", []string{gigantic, large, gpuNear, gpuFar, nicDrive}},
+		{"intel-2s-snc3", "numa", []string{apart + " --same socket", gpuNear, gpuFar}},
+		{"epyc-2s-nps4", "numa", []string{gigantic, gpuNear, gpuFar, nicDrive}},
+		{"epyc-2s-nps4", "l3", []string{
+			cacheZone, cacheZone + " --hugepages 1Gi=1Gi", cacheZone + " --shares 2 --same socket", "--cpus 8 --zone-by l3 --memory 1Gi --device nvme.dra.numa --same node",
+		}},
+		{"epyc-mi300x", "numa", []string{gpuNear, gpuFar, apart}},
+		{"dgx-h100", "numa", []string{
+			gigantic, gpuNear,
+			"--device gpu.dra.numa --device nic.dra.numa --pair --preset dgx-h100",
+			"--cpus 8 --memory 8Gi --device gpu.dra.numa=4 --device nic.dra.numa=4 --pair --preset dgx-h100",
+			"--cpus 8 --memory 8Gi --shares 2 --device gpu.dra.numa=8 --device nic.dra.numa=8 --pair --preset dgx-h100",
+			"--cpus 8 --memory 8Gi --device gpu.dra.numa=2 --device nic.dra.numa=2 --device nvme.dra.numa=2 --pair --preset dgx-h100",
+		}},
+		{"grace-hopper", "numa", []string{gpuNear, nicDrive}},
+		{"hybrid-laptop", "numa", []string{"--cpus 2 --memory 1Gi --core-type mixed", "--device nvme.dra.numa"}},
+		{"cxl-expander", "numa", []string{apart, "--memory 1Gi --memory-tier 22"}},
+		{"sparse-nodes", "numa", []string{apart}},
+		{"no-numa", "numa", []string{large}},
+	} {
+		t.Run(row.preset+" by "+row.zoneBy, func(t *testing.T) {
+			flags := row.flags
+			if row.zoneBy == "numa" {
+				flags = append(slices.Clone(always), flags...)
+			}
+			dir := machineFiles(t, row.preset, row.zoneBy, len(flags)) // a node for each, so that none takes what another needs
+			for i, line := range flags {
+				kind := []string{"pod", "deployment", "statefulset", "job"}[i%4]
+				args := fmt.Sprintf("generate %s w%d --image example.com/app:1 %s", kind, i, line)
+				testfiles.Write(t, filepath.Join(dir, fmt.Sprintf("w%d.yaml", i)), mustCall(t, strings.Fields(args)...))
+			}
+			if text := mustCall(t, "lint", "-f", dir); text != "" {
+				t.Errorf("lint says\n%s", text)
+			}
+			var placed struct {
+				Pods          []struct{}
+				Unschedulable []json.RawMessage
+			}
+			_, text, _ := call("simulate", "-f", dir, "-o", "json")
+			if err := json.Unmarshal([]byte(text), &placed); err != nil {
+				t.Fatal(err)
+			}
+			if len(placed.Pods) != len(flags) {
+				t.Errorf("simulate places %d of %d pods, and not\n%s\nflags are %q", len(placed.Pods), len(flags), placed.Unschedulable, flags)
+			}
+		})
 	}
 }
 
@@ -567,6 +642,10 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate claim c --cpus 1 --device g=16 --device n=16 --pair --preset rig":                          "33 shares and devices in pairs: want 32 or fewer",
 		"generate claim c --cpus 1 --shares 2 --device g=3 --device n=3 --pair --preset rig":                 "3 pairs cannot be divided among 2 shares",
 		"generate claim c --cpus 1 --device g --device n --pair --same node --preset rig":                    "pairs are on the NUMA node of their share: want no alternatives, and nothing on the same node or socket",
+		"generate claim c --memory 1Gi --zone-by l3":                                                         "a zone of a level-3 cache has only CPUs: want cpus as well",
+		"generate claim c --cpus 2 --zone-by l3 --first-available one-node,any":                              "alternatives are for zones with memory, not for those of level-3 caches: want no alternatives",
+		"generate claim c --cpus 2 --zone-by socket":                                                         `invalid argument "socket" for "--zone-by" flag: allowed are l3`,
+		"generate pod p --image i --hugepages 1Gi=1Gi":                                                       "a pod with hugepages must request cpus or memory: want one of them as well",
 		"generate claim c --device g --set mixed=true":                                                       `there is no share of a NUMA node: want cpus, memory or hugepages as well`,
 		"generate claim c --cpus 4 --parts 2":                                                                "--parts 2: want --first-available as well",
 		"generate claim c --cpus 4 --first-available any":                                                    `alternatives "any": want one-node and then one or both of one-socket, any`,
@@ -586,7 +665,7 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 // GPUs of NVIDIA's driver do not publish their NUMA node, and cards of dranet publish it
 // under a name of their own: the card is between the GPU and the share.
 func TestPairsOfOtherDriversAreAChain(t *testing.T) {
-	dir := machineFiles(t, "dgx-h100")
+	dir := machineFiles(t, "dgx-h100", "numa", 1)
 	var gpus, cards []string
 	for i := range 8 {
 		root := fmt.Sprintf("resource.kubernetes.io/pcieRoot: {string: pci0000:%02d}", i)

@@ -170,19 +170,28 @@ type wishFlags struct {
 	caches    string // class of caches
 	bandwidth string
 	same      *choice
+	zoneBy    *choice
 	pairs     pairFlags
+}
+
+func newWishFlags() *wishFlags {
+	return &wishFlags{
+		manifestFlags: newManifestFlags(),
+		same:          newOption(manifest.SameNode, manifest.SameSocket),
+		zoneBy:        newOption(deviceclasses.ZoneByL3),
+	}
 }
 
 // generateWishCommand is for claims and claim templates.
 func generateWishCommand(c cli, command *cobra.Command) runner {
-	w := wishFlags{manifestFlags: newManifestFlags(), same: newOption(manifest.SameNode, manifest.SameSocket)}
+	w := newWishFlags()
 	w.addTo(command)
 	return func(_ context.Context, args []string) error { return w.run(c, command, args[0]) }
 }
 
 // generateWorkloadCommand is for what has pods, and is named after its kind.
 func generateWorkloadCommand(c cli, command *cobra.Command) runner {
-	w := wishFlags{manifestFlags: newManifestFlags(), same: newOption(manifest.SameNode, manifest.SameSocket)}
+	w := newWishFlags()
 	w.addTo(command)
 	workload := manifest.Workload{Kind: map[string]string{"pod": "Pod", "deployment": "Deployment", "statefulset": "StatefulSet", "job": "Job"}[command.Name()], Replicas: 1}
 	command.Flags().StringVar(&workload.Image, "image", "", "`image` of the container; required")
@@ -220,6 +229,7 @@ func (w *wishFlags) addTo(command *cobra.Command) {
 	flags.Int64Var(&w.ways, "ways", 0, "`number` of ways of the level-3 cache per share (default: that of the pool)")
 	flags.StringVar(&w.caches, "cache-class", "cache.dra.numa", "`name` of the DeviceClass of level-3 caches")
 	flags.StringVar(&w.bandwidth, "bandwidth", "", "`limit` of the memory bandwidth: of each core, such as 40%, or of a share, such as 20000MBps")
+	w.zoneBy.addTo(command, "zone-by", "", "take the CPUs of each share from one level-3 cache, on nodes with this zoneBy; its memory is a request of its own, of the same NUMA node")
 	w.pairs.addTo(command)
 	w.same.addTo(command, "same", "", "put all shares and devices on the same NUMA node or socket")
 	flags.StringSliceVar(&w.wish.Places, "first-available", nil, "`alternatives` in this order: one-node, then one-socket, any, or both")
@@ -273,6 +283,7 @@ func (c cli) noteSockets(wish manifest.Wish) error {
 func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error) {
 	wish = w.wish
 	wish.CPUs, wish.Same, wish.Filter = w.cpus, w.same.value, w.filter(command)
+	wish.Filter.L3 = w.zoneBy.value == deviceclasses.ZoneByL3
 	if wish.Config, err = w.config(); err != nil {
 		return wish, err
 	}
@@ -314,5 +325,5 @@ func (w *wishFlags) read(command *cobra.Command) (wish manifest.Wish, err error)
 	if wish.Cache, err = w.cache(command); err != nil {
 		return wish, err
 	}
-	return w.pairs.choose(wish)
+	return w.pairs.choose(command.Context(), wish)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -25,12 +26,12 @@ type pairFlags struct {
 
 func (p *pairFlags) addTo(command *cobra.Command) {
 	command.Flags().BoolVar(&p.pair, "pair", false, "put one device of each --device under one PCIe root, on the NUMA node of the share; reads the ResourceSlices of --filename or --preset")
-	p.files.addTo(command, "`file` or folder with ResourceSlices and DeviceClasses, for --pair; - is standard input; can be repeated")
+	p.files.addTo(command, "`file`, folder or URL with ResourceSlices and DeviceClasses, for --pair; - is standard input; can be repeated")
 	addPreset(command, &p.preset)
 }
 
 // choose returns the wish with pairs that the slices have, if the user wants pairs.
-func (p *pairFlags) choose(wish manifest.Wish) (manifest.Wish, error) {
+func (p *pairFlags) choose(ctx context.Context, wish manifest.Wish) (manifest.Wish, error) {
 	if !p.pair {
 		for name, set := range map[string]bool{"filename": len(p.files) > 0, "preset": p.preset != ""} {
 			if set {
@@ -48,7 +49,7 @@ func (p *pairFlags) choose(wish manifest.Wish) (manifest.Wish, error) {
 	case p.preset != "":
 		objects, err = presetSlices(p.preset)
 	case len(p.files) > 0:
-		objects, err = p.files.read("")
+		objects, err = p.files.Snapshot(ctx)
 	default:
 		err = &hintedError{
 			errors.New("--pair: there are no slices: set --filename or --preset"),

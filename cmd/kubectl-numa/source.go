@@ -43,7 +43,7 @@ type source struct {
 // addTo adds the flags for a command that reads objects.
 func (s *source) addTo(command *cobra.Command) {
 	s.takesFiles = true
-	s.files.addTo(command, "`file` or folder with objects of a cluster; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
+	s.files.addTo(command, "`file`, folder or URL with objects of a cluster; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
 	command.Flags().BoolVar(&s.fromCluster, "from-cluster", false, "read the cluster as well as --filename; objects of the files replace objects of the cluster with the same name")
 	s.addDiagnosisTo(command)
 }
@@ -94,7 +94,7 @@ func (s *source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	// Read the files first: a wrong name is found before the cluster is read.
-	named, err := s.files.read(s.namespace())
+	named, err := s.files.read(ctx, s.namespace())
 	if err != nil || !s.live() && s.bundle == "" {
 		return named, err
 	}

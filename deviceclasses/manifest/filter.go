@@ -18,6 +18,7 @@ type Filter struct {
 	MemoryTier  *int64 // of memory_tier<N>, nil is any
 	Socket      *int64 // nil is any
 	Node        *int64 // NUMA node, nil is any
+	L3          bool   // only zones that lie in one level-3 cache; the memory of a wish is then from a zone of their NUMA node
 }
 
 // IsEmpty reports whether any zone is accepted.
@@ -64,6 +65,9 @@ func (f Filter) terms() (terms []string) {
 	number(deviceclasses.AttributeMemoryTier, f.MemoryTier)
 	number(deviceclasses.AttributeSocket, f.Socket)
 	number(deviceclasses.AttributeNUMANode, f.Node)
+	if f.L3 {
+		terms = append(terms, fmt.Sprintf("%q in device.attributes[%q]", deviceclasses.AttributeL3, deviceclasses.DriverName))
+	}
 	return terms
 }
 

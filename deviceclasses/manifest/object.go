@@ -91,7 +91,7 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	}
 	devices := &spec.Devices
 	var zones []string
-	if capacity := w.capacity(); capacity != nil {
+	if capacity := w.ofZone().capacity(); capacity != nil {
 		devices.Requests = w.shares(capacity)
 		for _, request := range devices.Requests {
 			zones = append(zones, request.Name)
@@ -99,7 +99,11 @@ func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
 		if w.Apart || w.Paired && w.Shares > 1 {
 			devices.Constraints = append(devices.Constraints, resourceapi.DeviceConstraint{Requests: zones, DistinctAttribute: new(numaNode)})
 		}
-		for _, one := range configurations(w.Config) {
+		memories := w.addMemory(devices, zones)
+		for _, one := range configurations(deviceclasses.RequestConfig{Zone: w.Config.Zone}) {
+			devices.Config = append(devices.Config, resourceapi.DeviceClaimConfiguration{Requests: slices.Concat(zones, memories), DeviceConfiguration: one})
+		}
+		for _, one := range configurations(deviceclasses.RequestConfig{Performance: w.Config.Performance}) {
 			devices.Config = append(devices.Config, resourceapi.DeviceClaimConfiguration{Requests: zones, DeviceConfiguration: one})
 		}
 	}

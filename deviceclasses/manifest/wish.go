@@ -96,7 +96,7 @@ func (w Wish) Check() error {
 	if err := w.checkAmounts(); err != nil {
 		return err // the checks of places need sizes that are valid
 	}
-	return cmp.Or(w.checkPairs(), w.checkPlaces(), w.checkConfig(), w.Cache.check(w), w.Filter.check())
+	return cmp.Or(w.checkPairs(), w.checkL3(), w.checkPlaces(), w.checkConfig(), w.Cache.check(w), w.Filter.check())
 }
 
 // devices counts the shares and devices of the claim.

@@ -56,6 +56,8 @@ func (w Workload) Objects(name Metadata, wish Wish) ([]Object, error) {
 	switch {
 	case w.Image == "":
 		return nil, errors.New("there is no image: want the image of the container")
+	case len(wish.Hugepages) > 0 && wish.CPUs == 0 && wish.Memory.Sign() == 0:
+		return nil, errors.New("a pod with hugepages must request cpus or memory: want one of them as well")
 	case w.Replicas < 1:
 		return nil, fmt.Errorf("%d replicas: want 1 or more", w.Replicas)
 	}
