@@ -238,7 +238,7 @@ func TestGeneratedWorkloadsArePlacedOnKnownMachines(t *testing.T) {
 		gpuNear   = "--cpus 2 --memory 1Gi --device gpu.dra.numa --same node"
 		gpuFar    = "--cpus 2 --memory 1Gi --device gpu.dra.numa --first-available one-node,one-socket,any"
 		nicDrive  = "--cpus 2 --memory 1Gi --device nic.dra.numa --device nvme.dra.numa --same socket"
-		apart     = "--cpus 2 --memory 1Gi --shares 2 --apart"
+		apart     = "--cpus 2 --memory 512Mi --shares 2 --apart"
 		gigantic  = "--cpus 2 --memory 1Gi --hugepages 1Gi=1Gi"
 		large     = "--cpus 2 --memory 64Mi --hugepages 2Mi=4Mi"
 		cacheZone = "--cpus 2 --memory 64Mi --zone-by l3"

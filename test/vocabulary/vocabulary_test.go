@@ -40,6 +40,7 @@ var exceptions = map[string][]string{
 	"cmd/kubectl-numa/manifests.go":    {string(deviceclasses.CapacityMemory), string(numa.MixedCores)},     // flags
 	"cmd/kubectl-numa/policy.go":       {string(deviceclasses.AttributeCoreType)},                           // a key of --policy
 	"driver/reservedmemory.go":         {string(deviceclasses.CapacityMemory)},                              // in the kubelet's configuration
+	"deviceclasses/manifest/level3.go": {string(deviceclasses.CapacityMemory)},                              // the name of a request
 	"driver/rivals.go":                 {string(deviceclasses.CapacityCPU)},                                 // a capacity of other drivers
 	"kubeletplugin/metrics/family.go":  {string(deviceclasses.CapacityCPU)},                                 // a label
 	"kubeletplugin/rivals.go":          {string(deviceclasses.CapacityMemory)},                              // a word of its file
