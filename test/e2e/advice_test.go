@@ -131,7 +131,7 @@ var _ = Describe("the advice of kubectl numa", Ordered, ContinueOnFailure, func(
 		pending := createClaimed(ctx, namespace, claimPod("large", want), want)
 		explain := []string{"explain", "pod", pending.Name, "-n", namespace}
 		var all string
-		Eventually(ctx, func() string { all = answer(ctx, explain...); return all }).Should(ContainSubstring("1k cpu of one device"))
+		Eventually(ctx, func() string { all = answer(ctx, explain...); return all }).Should(ContainSubstring("1000 cpu of one device"))
 		Expect(answer(ctx, append(explain, "--as", viewerUser)...)).To(Equal(all))
 		Expect(answer(ctx, "status", "--as", viewerUser)).To(ContainSubstring(pending.Name))
 		exitCode, _, stderr := ask(ctx, "drift", "--as", viewerUser)
