@@ -235,7 +235,7 @@ func TestEachFaultFiresItsAlert(t *testing.T) {
 		if !alerts[alert] {
 			t.Errorf("no fault fires %s", alert)
 		}
-		if !strings.Contains(string(page), "\n| `"+alert+"` | ") {
+		if anchor := fmt.Sprintf(`<a id="%s"></a>`, strings.ToLower(alert)); !strings.Contains(string(page), "\n| "+anchor+"`"+alert+"` | ") {
 			t.Errorf("docs/monitoring.md lacks %s", alert)
 		}
 	}
