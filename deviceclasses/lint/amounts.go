@@ -35,7 +35,7 @@ func checkAmounts(ask ask) (findings []Finding) {
 }
 
 // unitOf says what was probably meant by an amount of bytes that is less than one step,
-// "" if the amount is larger, or no amount of bytes.
+// "" if the amount is larger, or no amount of bytes, or not countable.
 func unitOf(name resourceapi.QualifiedName, amount resource.Quantity) string {
 	step, unit := resource.MustParse("0"), ""
 	size, huge := strings.CutPrefix(string(name), deviceclasses.CapacityHugepagesPrefix)
@@ -45,7 +45,7 @@ func unitOf(name resourceapi.QualifiedName, amount resource.Quantity) string {
 	case huge && err == nil:
 		step, unit = page, "one page of "+size
 	}
-	if amount.Sign() <= 0 || amount.Cmp(step) >= 0 {
+	if !capacity.Countable(amount) || !capacity.Countable(step) || amount.Sign() <= 0 || amount.Cmp(step) >= 0 {
 		return ""
 	}
 	text := amount.String()
