@@ -12,10 +12,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Handler answers POST /validate, /enforce and /mutate with admission.k8s.io/v1 reviews,
+// newHandler answers POST /validate, /enforce and /mutate with admission.k8s.io/v1 reviews,
 // and GET /readyz. known returns lookups that end with the context.
-func Handler(known func(context.Context) Known) http.Handler {
-	mux, limits := http.NewServeMux(), newReviewLimits()
+func newHandler(known func(context.Context) Known, limits reviewLimits) http.Handler {
+	mux := http.NewServeMux()
 	handle := func(path string, ask func(*Reviewer, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) {
 		answers := answer(func(ctx context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 			return ask(NewReviewer(known(ctx)), request)

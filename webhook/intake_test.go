@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // trickle is a body that arrives in parts, each a pause after the one before.
@@ -108,14 +110,12 @@ func TestTheSlowestBodyGoesFirst(t *testing.T) {
 	})
 }
 
-// startServer serves a handler as the webhook does, and returns its address.
-func startServer(t *testing.T, handler http.Handler) string {
+// startServer serves a handler as the webhook does. In a test of synctest, time stands still
+// while it works.
+func startServer(t *testing.T, handler http.Handler) *bufconn.Listener {
 	t.Helper()
 	certificate := pair(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := bufconn.Listen(256 << 10)
 	server := newServer(handler, Options{Certificate: func() (*tls.Certificate, error) { return certificate, nil }})
 	ended := make(chan error, 1)
 	go func() { ended <- server.ServeTLS(listener, "", "") }()
@@ -125,70 +125,79 @@ func startServer(t *testing.T, handler http.Handler) string {
 			t.Error(err)
 		}
 	})
-	return listener.Addr().String()
+	return listener
 }
 
-// dial connects with a protocol: h2 or http/1.1.
-func dial(t *testing.T, address, protocol string) *tls.Conn {
+// connect returns a connection with a protocol: h2 or http/1.1.
+func connect(t *testing.T, dial func(context.Context) (net.Conn, error), protocol string) *tls.Conn {
 	t.Helper()
-	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}}
-	connection, err := dialer.DialContext(t.Context(), "tcp", address)
+	plain, err := dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	connection := tls.Client(plain, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
 	t.Cleanup(func() { _ = connection.Close() })
-	return connection.(*tls.Conn)
+	if err := connection.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return connection
 }
 
 // More requests than there is room for promise a body and send half of it, as any pod of the
-// cluster can. Others are answered, and those are told after a second that they are late.
+// cluster can. Others are answered at once, and those are told after a second that they are
+// late.
 func TestHalfSentReviewsHoldUpNobody(t *testing.T) {
-	address := startServer(t, handlerOf(t, cluster(t, nil)))
-	var half []*tls.Conn
-	for i := range smallReviews + 8 {
-		connection := dial(t, address, "http/1.1")
-		size := []int{1000, largeReviewBytes + 1000}[i%2]
-		if _, err := fmt.Fprintf(connection, "POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat(" ", size/2)); err != nil {
-			t.Fatal(err)
-		}
-		half = append(half, connection)
-	}
-	for _, http2 := range []bool{false, true} {
-		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: http2}}
-		ctx, cancel := context.WithTimeout(t.Context(), ReviewTimeout)
-		defer cancel()
-		for _, path := range []string{"/validate", "/validate"} { // the connection is used again
-			request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+path, bytes.NewReader(reviewOf(t, "ResourceClaim", goodClaim, "")))
-			if err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		server := startServer(t, handlerOf(t, cluster(t, nil)))
+		var half []*tls.Conn
+		for i := range smallReviews + 8 {
+			connection := connect(t, server.DialContext, "http/1.1")
+			size := []int{1000, largeReviewBytes + 1000}[i%2]
+			if _, err := fmt.Fprintf(connection, "POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat(" ", size/2)); err != nil {
 				t.Fatal(err)
 			}
-			answer, err := client.Do(request)
-			if err != nil {
-				t.Fatal(err)
+			half = append(half, connection)
+		}
+		begin := time.Now()
+		for _, http2 := range []bool{false, true} {
+			dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return server.DialContext(ctx) }
+			client := &http.Client{Transport: &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: http2}}
+			for _, path := range []string{"/validate", "/validate"} { // the connection is used again
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://webhook"+path, bytes.NewReader(reviewOf(t, "ResourceClaim", goodClaim, "")))
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := client.Do(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK || answer.ProtoMajor == 2 != http2 {
+					t.Errorf("%s, %v, over %s", answer.Status, err, answer.Proto)
+				}
+				_ = answer.Body.Close()
 			}
-			if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK || answer.ProtoMajor == 2 != http2 {
-				t.Errorf("%s, %v, over %s", answer.Status, err, answer.Proto)
+			client.CloseIdleConnections()
+		}
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("good reviews waited %s", waited)
+		}
+		for i, connection := range half {
+			text, err := io.ReadAll(connection)
+			if !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
+				t.Errorf("half-sent review %d: %q, %v", i, text, err)
 			}
-			_ = answer.Body.Close()
 		}
-		client.CloseIdleConnections()
-	}
-	for i, connection := range half {
-		if err := connection.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-			t.Fatal(err)
+		if waited := time.Since(begin); waited > bodyTimeout+time.Second {
+			t.Errorf("half-sent reviews were told after %s", waited)
 		}
-		text, err := io.ReadAll(connection)
-		if !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
-			t.Errorf("half-sent review %d: %q, %v", i, text, err)
-		}
-	}
+	})
 }
 
 // The first frame of the server says how many streams a connection can have (RFC 9113,
 // section 6.5).
 func TestStreamsOfAConnectionAreBounded(t *testing.T) {
 	const settings, maxConcurrentStreams, initialWindow = 4, 3, 4
-	connection := dial(t, startServer(t, http.NotFoundHandler()), "h2")
+	connection := connect(t, startServer(t, http.NotFoundHandler()).DialContext, "h2")
 	if _, err := io.WriteString(connection, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
 		t.Fatal(err)
 	}

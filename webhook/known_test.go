@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +84,8 @@ func cluster(t testing.TB, edit func(*resourceapi.ResourceSlice)) *fake.Clientse
 	return client
 }
 
-// handlerOf is the webhook of a cluster, until the test ends.
+// handlerOf is the webhook of a cluster, until the test ends. Its reviews may take long: the
+// machine of a test can be busy.
 func handlerOf(t testing.TB, client *fake.Clientset) http.Handler {
 	t.Helper()
 	return handlerFrom(t, client, false)
@@ -97,7 +99,9 @@ func handlerFrom(t testing.TB, client *fake.Clientset, enforced bool) http.Handl
 	}
 	known.enforced = enforced
 	t.Cleanup(stop)
-	return Handler(known.during)
+	limits := newReviewLimits()
+	limits.timeout = time.Hour
+	return newHandler(known.during, limits)
 }
 
 // reviewOf is a review of an object in YAML.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"os"
 	"slices"
 	"time"
 
@@ -39,10 +39,11 @@ const (
 type reviewLimits struct {
 	intake       *intake
 	small, large chan struct{}
+	timeout      time.Duration // of a review
 }
 
 func newReviewLimits() reviewLimits {
-	return reviewLimits{&intake{most: waitingBytes}, make(chan struct{}, smallReviews), make(chan struct{}, largeReviews)}
+	return reviewLimits{&intake{most: waitingBytes}, make(chan struct{}, smallReviews), make(chan struct{}, largeReviews), ReviewTimeout}
 }
 
 // handler calls next when the body of the review has arrived and there is room for it.
@@ -70,18 +71,19 @@ func (l reviewLimits) handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		})
 		// It gives up after a time. The review holds its room until it notices.
-		http.TimeoutHandler(review, ReviewTimeout-time.Since(begin), "review: no answer within "+ReviewTimeout.String()).ServeHTTP(w, r)
+		http.TimeoutHandler(review, l.timeout-time.Since(begin), "review: no answer within "+l.timeout.String()).ServeHTTP(w, r)
 	})
 }
 
 // codeOf is the status for a review that is not answered.
 func codeOf(err error) int {
+	var late net.Error
 	switch {
 	case errors.Is(err, errTooLarge):
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(err, errSlowest), errors.Is(err, errBusy):
 		return http.StatusServiceUnavailable
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(err, &late) && late.Timeout():
 		return http.StatusRequestTimeout
 	}
 	return http.StatusBadRequest

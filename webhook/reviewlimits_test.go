@@ -29,7 +29,7 @@ func busy() (handler http.Handler, open chan struct{}) {
 
 // oneEach has room for one large and one small review.
 func oneEach() reviewLimits {
-	return reviewLimits{&intake{most: waitingBytes}, make(chan struct{}, 1), make(chan struct{}, 1)}
+	return reviewLimits{&intake{most: waitingBytes}, make(chan struct{}, 1), make(chan struct{}, 1), ReviewTimeout}
 }
 
 // postAll posts bodies of these sizes, a millisecond after each other, and returns the

@@ -62,7 +62,7 @@ func Run(ctx context.Context, options Options) error {
 	known.enforced, known.creators = options.Enforced, options.ClaimControllers
 	defer stop()
 	defer cancel() // runs before stop, which waits for the watches
-	return serve(ctx, options.Listener, newServer(Handler(known.during), options))
+	return serve(ctx, options.Listener, newServer(newHandler(known.during, newReviewLimits()), options))
 }
 
 // newServer returns a server that no client can keep busy: any client in the cluster can

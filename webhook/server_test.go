@@ -45,10 +45,13 @@ func TestRunServesTheCertificateOfTheMoment(t *testing.T) {
 			return nil, errors.New("there is none yet")
 		}})
 	}()
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
+	}
 	for range 2 {
 		next := pair(t)
 		current.Store(next)
-		served := dial(t, listener.Addr().String(), "h2").ConnectionState().PeerCertificates[0]
+		served := connect(t, dial, "h2").ConnectionState().PeerCertificates[0]
 		if !served.Equal(next.Leaf) {
 			t.Errorf("certificate %s is served, want %s", served.SerialNumber, next.Leaf.SerialNumber)
 		}
