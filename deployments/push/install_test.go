@@ -27,7 +27,7 @@ var (
 	cluster   = flag.String("cluster", "", "the rig's cluster that gets the driver")
 )
 
-// A user who has only the registry installs the driver with the lines of README, the plugin with
+// A user who has an empty Debian and the registry installs the driver with the lines of README, the plugin with
 // krew, and has a pod with CPUs of its own. The node pulls the image from the registry, too.
 func TestInstallOnNode(t *testing.T) {
 	if *installed == "" {
@@ -64,7 +64,7 @@ printf '[host."http://%%s:%[2]s"]\ncapabilities = ["pull", "resolve"]\n' "$gatew
 		t.Error("there are no pods of the driver")
 	}
 
-	download(t, u.home)
+	download(t, filepath.Join(u.root, home))
 	manifest := strings.ReplaceAll(block(t, root+"/docs/kubectl-numa.md", "## Installing"), "v0.1.0", *installed)
 	u.run(manifest)
 	if got := u.run("kubectl numa version"); !strings.Contains(got, *installed) {
@@ -129,26 +129,26 @@ func onNode(t *testing.T, script string) {
 	output(t, "bin/cluster", "exec", "-name", *cluster, "--", "sh", "-euc", script)
 }
 
-// user has a shell in an empty folder, with the programs that a user of Kubernetes has.
+// user has a Debian with nothing but the programs that a user of Kubernetes has.
 type user struct {
 	t    *testing.T
-	home string
-	env  []string
+	root string
 }
+
+// home is the folder in the user's Debian that commands run in. It is empty at first.
+const home = "/root"
 
 func newUser(t *testing.T) user {
 	t.Helper()
-	u := user{t: t, home: t.TempDir()}
+	u := user{t, t.TempDir()}
+	release := strings.TrimSpace(output(t, "sh", "-euc", ". /etc/os-release; echo $VERSION_CODENAME"))
+	output(t, "mmdebstrap", "--quiet", "--variant=minbase", release, u.root)
 	krew := strings.TrimSpace(output(t, "go", "-C", "deployments/push", "tool", "-n", "krew"))
-	programs := t.TempDir()
-	for name, program := range map[string]string{"helm": helm(t), "kubectl": ofCluster(t, "kubectl"), "kubectl-krew": krew} {
-		if err := os.Symlink(program, filepath.Join(programs, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	u.env = []string{
-		"HOME=" + u.home, "KREW_ROOT=" + u.home + "/.krew", "PATH=" + programs + ":" + u.home + "/.krew/bin:/usr/bin:/bin",
-		"KUBECONFIG=" + ofCluster(t, "kubeconfig"),
+	for target, source := range map[string]string{
+		"usr/local/bin/helm": helm(t), "usr/local/bin/kubectl": ofCluster(t, "kubectl"), "usr/local/bin/kubectl-krew": krew,
+		"etc/hosts": "/etc/hosts", home + "/.kube/config": ofCluster(t, "kubeconfig"),
+	} {
+		output(t, "install", "-D", source, filepath.Join(u.root, target))
 	}
 	return u
 }
@@ -159,12 +159,13 @@ func ofCluster(t *testing.T, what string) string {
 	return strings.TrimSpace(output(t, "bin/cluster", "path", "-name", *cluster, what))
 }
 
-// run runs commands in the user's folder and returns what they print.
+// run runs commands as the user and returns what they print.
 func (u user) run(commands string) string {
 	u.t.Helper()
 	var out, problems bytes.Buffer
-	shell := exec.CommandContext(u.t.Context(), "bash", "-euo", "pipefail", "-c", commands)
-	shell.Dir, shell.Env, shell.Stdout, shell.Stderr = u.home, u.env, &out, &problems
+	shell := exec.CommandContext(u.t.Context(), "chroot", u.root, "env", "-i", "HOME="+home, "PATH=/usr/local/bin:/usr/bin:/bin:"+home+"/.krew/bin",
+		"bash", "-euo", "pipefail", "-c", "cd; "+commands)
+	shell.Stdout, shell.Stderr = &out, &problems
 	u.t.Logf("$ %s", strings.TrimSpace(commands))
 	if err := shell.Run(); err != nil {
 		u.t.Fatalf("%v\n%s%s", err, &out, &problems)
