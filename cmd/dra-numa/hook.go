@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/durable"
 )
@@ -53,6 +55,10 @@ func checkHook(path string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("find pin hook: %w: run dra-numa probe, which installs it", err)
+	}
+	// access(2): a file that has the mode for it, on a file system that is mounted noexec.
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return fmt.Errorf("no program runs from the folder of the pin hook, %s, because it is mounted noexec: set --hook-dir (hook.dir of the chart) to another one: %w", filepath.Dir(path), err)
 	}
 	return nil
 }

@@ -79,6 +79,9 @@ func probe(ctx context.Context, o options, n node) error {
 	if err := installHook(o.hookSource, o.hook().Path); err != nil {
 		return fmt.Errorf("install pin hook: %w", err)
 	}
+	if err := checkHook(o.hook().Path); err != nil {
+		return err
+	}
 	before, err := readProbe(ctx, state, n.config.BootID)
 	if err != nil {
 		return err
