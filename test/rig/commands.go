@@ -50,6 +50,7 @@ func parseOptions(command string, args []string) (options, error) {
 		f.StringVar(&o.boot, "boot", "", "")
 		f.StringVar((*string)(&o.guest.Init), "init", string(guest.Busybox), "")
 		f.StringVar((*string)(&o.guest.CRI), "cri", string(guest.Containerd), "")
+		f.StringVar((*string)(&o.guest.Layout), "layout", string(guest.Common), "")
 		f.StringVar(&o.kubernetes, "kubernetes", build.DefaultKubernetes, "")
 		f.StringVar(&o.guest.Gates, "feature-gates", "", "")
 		f.StringVar(&o.source, "source", ".", "")
@@ -81,6 +82,12 @@ func parseOptions(command string, args []string) (options, error) {
 	}
 	if command == "up" && !slices.Contains(guest.CRIs(), o.guest.CRI) {
 		return options{}, fmt.Errorf("-cri %q, allowed are %s, %s", o.guest.CRI, guest.Containerd, guest.CRIO)
+	}
+	if command == "up" && !slices.Contains(guest.Layouts(), o.guest.Layout) {
+		return options{}, fmt.Errorf("-layout %q, allowed are %s, %s", o.guest.Layout, guest.Common, guest.Sealed)
+	}
+	if command == "up" && o.guest.Sealed() && o.guest.CRI != guest.Containerd {
+		return options{}, fmt.Errorf("-layout %s -cri %s: a sealed node has %s", guest.Sealed, o.guest.CRI, guest.Containerd)
 	}
 	if versions := build.KubernetesVersions(); command == "up" && !slices.Contains(versions, o.kubernetes) {
 		return options{}, fmt.Errorf("-kubernetes %q, allowed are %s", o.kubernetes, strings.Join(versions, ", "))
@@ -179,11 +186,18 @@ func start(ctx context.Context, o options, c build.Cache, machine topology.Topol
 	if err != nil {
 		return 1, err
 	}
-	audit, err := r.Audit()
+	flags, err := r.Audit()
 	if err != nil {
 		return 1, err
 	}
-	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.guest.Gates, map[string][]string{"apiserver": audit}); err != nil {
+	if o.guest.Sealed() {
+		strict, err := r.StrictAdmission()
+		if err != nil {
+			return 1, err
+		}
+		flags = append(flags, strict)
+	}
+	if err := r.StartControlPlane(ctx, c.Path("bin"), c.KubernetesDir(o.kubernetes), self, o.guest.Gates, map[string][]string{"apiserver": flags}); err != nil {
 		return 1, fmt.Errorf("%w (logs: %s; then: cluster down -name %s)", err, r.Path("logs"), o.name)
 	}
 	if err := r.StartNodes(ctx, machine, boot, programs); err != nil {

@@ -17,10 +17,11 @@ func TestOptionsOfUp(t *testing.T) {
 		args []string
 		want guest.Guest
 	}{
-		{nil, guest.Guest{Init: guest.Busybox, CRI: guest.Containerd}},
-		{[]string{"-init", "busybox"}, guest.Guest{Init: guest.Busybox, CRI: guest.Containerd}},
-		{[]string{"-init", "systemd", "-kernel", "7.2"}, guest.Guest{Init: guest.Systemd, CRI: guest.Containerd}},
-		{[]string{"-cri", "crio"}, guest.Guest{Init: guest.Busybox, CRI: guest.CRIO}},
+		{nil, guest.Guest{Init: guest.Busybox, CRI: guest.Containerd, Layout: guest.Common}},
+		{[]string{"-init", "busybox"}, guest.Guest{Init: guest.Busybox, CRI: guest.Containerd, Layout: guest.Common}},
+		{[]string{"-init", "systemd", "-kernel", "7.2"}, guest.Guest{Init: guest.Systemd, CRI: guest.Containerd, Layout: guest.Common}},
+		{[]string{"-cri", "crio"}, guest.Guest{Init: guest.Busybox, CRI: guest.CRIO, Layout: guest.Common}},
+		{[]string{"-layout", "sealed"}, guest.Guest{Init: guest.Busybox, CRI: guest.Containerd, Layout: guest.Sealed}},
 	} {
 		o, err := parseOptions("up", row.args)
 		if err != nil || o.guest != row.want {
@@ -30,6 +31,11 @@ func TestOptionsOfUp(t *testing.T) {
 	for _, cri := range []string{"", "cri-o", "docker"} {
 		if _, err := parseOptions("up", []string{"-cri", cri}); err == nil || !strings.Contains(err.Error(), "allowed are containerd, crio") {
 			t.Errorf("up -cri %q: %v, want an error that names what is allowed", cri, err)
+		}
+	}
+	for flags, want := range map[string]string{"-layout=open": "allowed are common, sealed", "-layout=sealed -cri=crio": "a sealed node has containerd"} {
+		if _, err := parseOptions("up", strings.Fields(flags)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("up %s: %v, want %q", flags, err, want)
 		}
 	}
 	for _, init := range []string{"", "openrc", "Systemd", "systemd,busybox"} {

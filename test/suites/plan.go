@@ -69,7 +69,7 @@ func (t table) plan(s suite, v values, h host) (plan, error) {
 		made.steps = append(made.steps, step{"tests in the node", inNode})
 	}
 	if s.Chart != nil {
-		made.steps = append(made.steps, step{"chart", []command{p.install()}})
+		made.steps = append(made.steps, step{"chart", p.install()})
 	}
 	made.steps = append(made.steps, p.runs(s.Run)...)
 	for _, specs := range s.Steps {
@@ -172,8 +172,10 @@ func (p *planner) up() command {
 	for _, flag := range []string{"kubernetes", "kernel", "boot", "init", "cri", "nodes", "speed"} {
 		args = append(args, "-"+flag, p.variable(strings.ToUpper(flag)))
 	}
-	if file := p.variable("TOPOLOGY"); file != "" {
-		args = append(args, "-topology", file)
+	for _, flag := range []string{"topology", "layout"} {
+		if value := p.variable(strings.ToUpper(flag)); value != "" {
+			args = append(args, "-"+flag, value)
+		}
 	}
 	var gates []string
 	for _, g := range p.suite.Gates {
@@ -210,13 +212,16 @@ func (p *planner) inNode() (commands []command) {
 }
 
 // install installs the driver in nodes that have its image: this chart and image, or others.
-func (p *planner) install() command {
+func (p *planner) install() (commands []command) {
 	c := p.suite.Chart
+	if c.Namespace != "" {
+		commands = append(commands, command{args: []string{p.path("kubectl"), "--kubeconfig", p.path("kubeconfig"), "apply", "-f", c.Namespace}})
+	}
 	args := []string{
 		ask[string](p)(p.helm()), "upgrade", "--install", driver, or(c.Folder, driverChart), "--kubeconfig", p.path("kubeconfig"),
 		"--namespace", "dra-numa", "--create-namespace", "--set", "image.tag=" + or(c.Tag, "dev"), "--set", "kubelet.configFile=/var/lib/kubelet/config.yaml",
 	}
-	return command{args: slices.Concat(args, p.list(c.Values), []string{"--wait", "--timeout", "20m"})}
+	return append(commands, command{args: slices.Concat(args, p.list(c.Values), []string{"--wait", "--timeout", "20m"})})
 }
 
 func or(text, otherwise string) string {

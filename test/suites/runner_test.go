@@ -41,6 +41,7 @@ variables:
 - {variable: NODES, what: w, default: "1"}
 - {variable: SPEED, what: w, default: "100"}
 - {variable: TOPOLOGY, what: w}
+- {variable: LAYOUT, what: w}
 targets:
 - {target: image, what: w}
 - {target: suite, what: w}

@@ -95,9 +95,10 @@ type inNode struct {
 }
 
 type chart struct {
-	Folder string   `json:"folder,omitempty"`
-	Tag    string   `json:"tag,omitempty"`
-	Values []string `json:"values,omitempty"`
+	Namespace string   `json:"namespace,omitempty"`
+	Folder    string   `json:"folder,omitempty"`
+	Tag       string   `json:"tag,omitempty"`
+	Values    []string `json:"values,omitempty"`
 }
 
 type specs struct {

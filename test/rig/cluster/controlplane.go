@@ -116,6 +116,32 @@ func (r *Cluster) Audit() ([]string, error) {
 	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + r.Path("logs", "audit.log"), "--audit-log-maxbackup=1"}, nil
 }
 
+// admission refuses pods that their namespace does not allow.
+const admission = `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: PodSecurity
+  configuration:
+    apiVersion: pod-security.admission.config.k8s.io/v1
+    kind: PodSecurityConfiguration
+    defaults: {enforce: baseline, enforce-version: latest}
+- name: ResourceQuota
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: ResourceQuotaConfiguration
+    limitedResources:
+    - resource: pods
+      matchScopes: [{scopeName: PriorityClass, operator: In, values: [system-node-critical, system-cluster-critical]}]
+`
+
+// StrictAdmission returns a flag of the API server by which namespaces without a label have the
+// Pod Security level baseline, and none has critical pods without a ResourceQuota for them. It
+// writes the configuration.
+func (r *Cluster) StrictAdmission() (string, error) {
+	file := r.Path("admission.yaml")
+	return "--admission-control-config-file=" + file, os.WriteFile(file, []byte(admission), 0o600)
+}
+
 // Client talks to the API server as administrator.
 func (r *Cluster) Client() (kubernetes.Interface, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", r.Path("admin.kubeconfig"))

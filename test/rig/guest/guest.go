@@ -8,6 +8,7 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"path"
 	"strings"
 	"text/template"
 )
@@ -30,6 +31,7 @@ type Guest struct {
 	Init
 	CRI
 	Gates string // more feature gates of the kubelet, in the form of its flag: A=true,B=false
+	Layout
 }
 
 // FeatureGates is what the kubelet's configuration has in featureGates. Tests kill containers
@@ -77,8 +79,47 @@ const (
 // CRIs lists every CRI in order.
 func CRIs() []CRI { return []CRI{Containerd, CRIO} }
 
-// Socket is where kubelet finds it.
-func (c CRI) Socket() string { return "/run/" + string(c) + "/" + string(c) + ".sock" }
+// Layout is where a node has its files, and what can be done with them.
+type Layout string
+
+// The layouts that a node may have.
+const (
+	Common Layout = "common" // as kubeadm and the packages of distributions have it
+	// Sealed is all at once what distributions for containers do: /etc cannot be written, no
+	// program of /var runs, the kubelet and containerd have other folders and sockets (those of
+	// k0s and k3s), CDI is in /var/cdi, and the kubelet has drop-in files only. The API server
+	// enforces the Pod Security level baseline, and wants a ResourceQuota for critical pods.
+	Sealed Layout = "sealed"
+)
+
+// Layouts lists every Layout in order.
+func Layouts() []Layout { return []Layout{Common, Sealed} }
+
+// Sealed reports whether the node is sealed.
+func (l Layout) Sealed() bool { return l == Sealed }
+
+// Socket is where kubelet finds the container runtime.
+func (g Guest) Socket() string {
+	if g.Sealed() {
+		return "/run/k3s/containerd/containerd.sock"
+	}
+	return "/run/" + string(g.CRI) + "/" + string(g.CRI) + ".sock"
+}
+
+// The kubelet's configuration, as its file or as a drop-in file.
+const (
+	kubeletFile   = "var/lib/kubelet/config.yaml"
+	kubeletDropIn = "etc/kubernetes/kubelet.conf.d/10-node.conf"
+)
+
+// KubeletFlags say where the kubelet has its files.
+func (g Guest) KubeletFlags() string {
+	if g.Sealed() {
+		root := "/var/lib/k0s/kubelet"
+		return "--config-dir=/" + path.Dir(kubeletDropIn) + " --root-dir=" + root + " --cert-dir=" + root + "/pki"
+	}
+	return "--config=/" + kubeletFile
+}
 
 // Runtimes are the OCI runtimes of every node, each the handler of a RuntimeClass. The
 // first is what pods without one have: crun takes half as long as runc to start a pod. The
@@ -101,25 +142,29 @@ var masked = []string{
 func (g Guest) Files() (map[string][]byte, error) {
 	rendered := map[string][]byte{}
 	for _, folder := range []string{"root", string(g.Init), string(g.CRI), string(g.CRI) + "-" + string(g.Init)} {
-		err := fs.WalkDir(files, folder, func(path string, d fs.DirEntry, err error) error {
-			if path == folder && errors.Is(err, fs.ErrNotExist) {
+		err := fs.WalkDir(files, folder, func(name string, d fs.DirEntry, err error) error {
+			if name == folder && errors.Is(err, fs.ErrNotExist) {
 				return nil // a container runtime may have nothing of its own under an init
 			}
 			if err != nil || d.IsDir() {
 				return err
 			}
-			t, err := template.ParseFS(files, path)
+			t, err := template.ParseFS(files, name)
 			if err != nil {
 				return err
 			}
 			var text bytes.Buffer
 			err = t.Execute(&text, g)
-			rendered[strings.TrimPrefix(path, folder+"/")] = text.Bytes()
+			rendered[strings.TrimPrefix(name, folder+"/")] = text.Bytes()
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
+	}
+	if g.Sealed() {
+		rendered[kubeletDropIn] = rendered[kubeletFile]
+		delete(rendered, kubeletFile)
 	}
 	if g.Init == Systemd {
 		for _, unit := range masked { // systemd.unit(5): an empty unit file masks the one of the package

@@ -47,10 +47,10 @@ func values(unit, key string) []string {
 // that does not tell it.
 func TestKubeletAndItsRuntimeMakeCgroupsTheSameWay(t *testing.T) {
 	for g, want := range map[Guest][3]string{
-		{Busybox, Containerd, ""}: {"cgroupDriver: cgroupfs\n", "etc/containerd/config.toml", "SystemdCgroup = false\n"},
-		{Systemd, Containerd, ""}: {"cgroupDriver: systemd\n", "etc/containerd/config.toml", "SystemdCgroup = true\n"},
-		{Busybox, CRIO, ""}:       {"cgroupDriver: cgroupfs\n", "etc/crio/crio.conf", `cgroup_manager = "cgroupfs"` + "\n"},
-		{Systemd, CRIO, ""}:       {"cgroupDriver: systemd\n", "etc/crio/crio.conf", `cgroup_manager = "systemd"` + "\n"},
+		{Busybox, Containerd, "", Common}: {"cgroupDriver: cgroupfs\n", "etc/containerd/config.toml", "SystemdCgroup = false\n"},
+		{Systemd, Containerd, "", Common}: {"cgroupDriver: systemd\n", "etc/containerd/config.toml", "SystemdCgroup = true\n"},
+		{Busybox, CRIO, "", Common}:       {"cgroupDriver: cgroupfs\n", "etc/crio/crio.conf", `cgroup_manager = "cgroupfs"` + "\n"},
+		{Systemd, CRIO, "", Common}:       {"cgroupDriver: systemd\n", "etc/crio/crio.conf", `cgroup_manager = "systemd"` + "\n"},
 	} {
 		files := render(t, g)
 		for file, line := range map[string]string{"var/lib/kubelet/config.yaml": want[0], want[1]: want[2]} {
@@ -66,7 +66,7 @@ func TestKubeletHasTheFeatureGatesOfTheCluster(t *testing.T) {
 		"":               "featureGates: {KubeletCrashLoopBackOffMax: true}\n",
 		"A=true,B=false": "featureGates: {KubeletCrashLoopBackOffMax: true, A: true, B: false}\n",
 	} {
-		if config := render(t, Guest{Busybox, Containerd, gates})["var/lib/kubelet/config.yaml"]; !strings.Contains(config, want) {
+		if config := render(t, Guest{Busybox, Containerd, gates, Common})["var/lib/kubelet/config.yaml"]; !strings.Contains(config, want) {
 			t.Errorf("with the gates %q, kubelet's configuration has no %q:\n%s", gates, want, config)
 		}
 	}
@@ -98,6 +98,31 @@ func TestRuntimesKnowEveryOCIRuntime(t *testing.T) {
 		for _, line := range lines[g.CRI] {
 			if !strings.Contains(config, line) {
 				t.Errorf("%s: %s has no %q:\n%s", g, files[g.CRI], line, config)
+			}
+		}
+	}
+}
+
+// Where a sealed node has something, all of its files say so.
+func TestSealedNodesHaveOtherPaths(t *testing.T) {
+	for _, init := range Inits() {
+		files := render(t, Guest{Init: init, CRI: Containerd, Layout: Sealed})
+		for name, text := range files {
+			for _, common := range []string{"/run/containerd/containerd.sock", "/var/lib/kubelet", "/var/lib/containerd"} {
+				if strings.Contains(text, common) || strings.HasPrefix("/"+name, common) {
+					t.Errorf("%s: %s has %s:\n%s", init, name, common, text)
+				}
+			}
+		}
+		for name, want := range map[string]string{
+			"etc/kubernetes/kubelet.conf.d/10-node.conf": "containerRuntimeEndpoint: unix:///run/k3s/containerd/containerd.sock\n",
+			"etc/containerd/config.toml":                 `address = "/run/k3s/containerd/containerd.sock"` + "\n",
+			"etc/rig/load":                               "ctr -a /run/k3s/containerd/containerd.sock ",
+			"etc/rig/service":                            "kubelet --config-dir=/etc/kubernetes/kubelet.conf.d --root-dir=/var/lib/k0s/kubelet ",
+			"etc/rig/setup":                              "mount -o remount,bind,ro /etc\n",
+		} {
+			if !strings.Contains(files[name], want) {
+				t.Errorf("%s: %s has no %q:\n%s", init, name, want, files[name])
 			}
 		}
 	}

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+)
+
+// sealed marks specs for a node as distributions for containers have it, on which the driver is
+// installed with sealed-values.yaml. They leave the cluster without the driver.
+var sealed = Label("sealed", withOwnBoot)
+
+// sealedRoot and sealedHook are folders of sealed-values.yaml.
+const (
+	sealedRoot = "/var/lib/k0s/kubelet"
+	sealedHook = "/opt/dra-numa-hook"
+)
+
+var _ = Describe("a node that forbids much, and has its files elsewhere", sealed, Ordered, func() {
+	var pod *corev1.Pod
+
+	BeforeAll(func() {
+		if *helmProgram == "" || *newChart == "" {
+			lacks("no Helm and no chart: want -e2e.helm and -e2e.chart")
+		}
+		if _, err := os.Stat(*kubectlNUMA); err != nil {
+			lacks("no program to run: %v", err)
+		}
+	})
+
+	It("forbids what it is said to", func(ctx context.Context) {
+		out, err := observer.Run(ctx, `cd "$1"; touch etc/written 2>&1; cp bin/busybox var/tmp/true && chroot . /var/tmp/true true 2>&1; rm var/tmp/true; ls -d var/lib/kubelet/plugins 2>&1; true`, "/proc/1/root")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(And(ContainSubstring("Read-only file system"), ContainSubstring("Permission denied"), ContainSubstring("No such file or directory")))
+	})
+
+	It("has claims that hold CPUs", func(ctx context.Context) {
+		core := oneCore(ctx)
+		namespace := createNamespace(ctx, "sealed")
+		pod = waitRunning(ctx, createClaimed(ctx, namespace, claimPod("holder", core), core))
+		expectPinned(ctx, snapshot(ctx), pod)
+		found, err := observer.Run(ctx, `cd /proc/1/root; ls -d "$@"`, "./var/cdi/dynamic/dra.numa-claim_"+string(claimOf(ctx, pod).UID)+".json", "."+sealedRoot+"/plugins/dra.numa/checkpoint.json", "."+sealedHook+"/numa-pin")
+		Expect(err).NotTo(HaveOccurred(), found)
+	})
+
+	It("needs nothing that validate finds", func(ctx context.Context) {
+		Expect(answer(ctx, "validate", "--ask-nodes")).To(ContainSubstring("no problems found"))
+	})
+
+	It("has nothing of the driver when it is uninstalled", func(ctx context.Context) {
+		deletePod(ctx, pod)
+		deleteClaim(ctx, pod)
+		expectUninstalled(ctx)
+		left, err := observer.Run(ctx, `cd /proc/1/root; find var/cdi ".$1/plugins" ".$1/plugins_registry" opt -name '*dra[.-]numa*' -o -name '*numa-pin*'`, sealedRoot)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(left).To(BeEmpty())
+		removeNamespace(ctx, *driverNamespace)
+	})
+
+	// As a user finds out who takes the chart's defaults: each time, validate names what is missing.
+	It("refuses the chart with its defaults, and validate says what to set", func(ctx context.Context) {
+		install := func(args ...string) {
+			_, err := helm(ctx, "upgrade", append([]string{*newChart, "--install", "--create-namespace", "--set=image.tag=" + *newTag}, args...)...)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		said := func(ctx context.Context) string {
+			_, stdout, stderr := ask(ctx, "validate")
+			return stdout + stderr
+		}
+		install()
+		Eventually(ctx, said).Should(ContainSubstring(diagnosis.PodSecurityLabel + "=privileged on the namespace"))
+		By("setting the label")
+		label := []byte(`{"metadata": {"labels": {"` + diagnosis.PodSecurityLabel + `": "privileged"}}}`)
+		_, err := cluster.Kubernetes.CoreV1().Namespaces().Patch(ctx, *driverNamespace, "application/merge-patch+json", label, metav1.PatchOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, said).Should(ContainSubstring("resourceQuota.create in the chart"))
+		By("making the quota")
+		install("--set=resourceQuota.create=true,kubelet.root=" + sealedRoot)
+		Eventually(ctx, said).Should(ContainSubstring("hook.dir"))
+		By("having another folder for the hook, and for CDI")
+		install("--values=sealed-values.yaml")
+		waitDriverReady(ctx)
+		Eventually(ctx, said).Should(HavePrefix("no problems found"))
+		expectUninstalled(ctx)
+	})
+})
