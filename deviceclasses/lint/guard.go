@@ -8,9 +8,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// guards finds selectors that make the scheduler give up at a device.
+// guards finds selectors that make the scheduler give up at a device, or keep it busy.
 func (l *Linter) guards(field string, class, own []resourceapi.DeviceSelector) []Finding {
 	result := l.known.Selectors().Try(class, own)
+	if endless := result.Endless; endless != nil {
+		return []Finding{fail(EndlessQuantity, fmt.Sprintf("%s[%d].cel.expression", field, endless.Index), "quantity(%.40q), allowed are amounts that a device can have: the scheduler would compute for hours", endless.Text)}
+	}
 	missing := result.Missing
 	if missing == nil {
 		return nil

@@ -47,6 +47,7 @@ const (
 	CacheNotAligned       = "cache-not-aligned"
 	CacheOfSeveralZones   = "cache-of-several-zones"
 	MissingGuard          = "missing-guard"
+	EndlessQuantity       = "endless-quantity"
 	TooManyTexts          = "too-many-texts"
 	NotChecked            = "not-checked"
 	CPULimitOnClaimPod    = "cpu-limit-on-claim-pod"
@@ -92,6 +93,7 @@ func Rules() []Rule {
 		{CacheNotAligned, Warning, "A constraint must put the CPUs and the ways into one cache: matchAttribute: dra.numa/l3 for both requests. Without it, the scheduler may choose ways of another cache than that of the CPUs, and the driver refuses to prepare the claim."},
 		{CacheOfSeveralZones, Warning, "CPUs have ways of one cache. A request with a count above 1, or with allocationMode All, gets CPUs of several zones, and the driver refuses to prepare the claim if they are not all CPUs of that cache. Write a request for each zone, and one for its cache."},
 		{MissingGuard, Warning, "A selector is evaluated on the devices of all drivers. If it reads an attribute or capacity that a device lacks, the scheduler gives up on the pod with an error. One such device stops the pod in the whole cluster. Begin the selector with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want. Read what some devices of that driver lack with .?name.orValue(...)."},
+		{EndlessQuantity, Error, "No device has a quantity of so many digits, and the scheduler would compute with it for hours, before it does anything else. Write an amount that a device can have."},
 		{TooManyTexts, Warning, "The scheduler keeps 10 compiled selectors. If a claim and its classes have more different selectors, the scheduler compiles them again for every node."},
 		{NotChecked, Warning, "The request asks for cpu, memory or hugepages, but its selectors and those of its class do not say whether it is for a zone. So the other rules do not check it, and with mirrorRequests: enforce its pods are refused. Begin a selector of the request or of the class with device.driver == \"NAME\" &&, where NAME is the driver whose devices you want."},
 		{CPULimitOnClaimPod, Warning, "A CPU limit is a quota for each 100 ms. It throttles the container on CPUs that no other container may use. Remove it: the claim is the limit."},

@@ -56,12 +56,14 @@ type Result struct {
 	// function or device of another driver is selected.
 	Zones, Caches, Functions, Foreign bool
 	// Incomplete reports that there are too many devices to evaluate, that this costs too
-	// much, or that it was no longer allowed (see Within). More may be selected, and more
-	// may be missing.
+	// much, that it computes with quantities that are not known, or that it was no longer
+	// allowed (see Within). More may be selected, and more may be missing.
 	Incomplete bool
 	// Missing is the first attribute or capacity that a selector reads and that a device
 	// lacks. At such a device, the scheduler gives up on the pod.
 	Missing *Missing
+	// Endless is the first quantity that keeps the scheduler busy. The result is incomplete then.
+	Endless *Endless
 	// UnknownPool is the first text that a selector compares with the pool of a cache,
 	// although no pool has this name.
 	UnknownPool *UnknownPool
@@ -183,6 +185,16 @@ func (s *Selectors) try(class, own []resourceapi.DeviceSelector) Result {
 	texts, err := s.compile(class, own)
 	if err != nil {
 		return Result{}
+	}
+	for _, text := range texts {
+		if !text.endless() {
+			continue
+		}
+		result := Result{Incomplete: true}
+		if text.own >= 0 && text.quantities.endless != "" {
+			result.Endless = &Endless{text.own, text.quantities.endless}
+		}
+		return result
 	}
 	search := search{ctx: s.budget.ctx, texts: texts}
 	search.result.UnknownPool = unknownPool(texts)

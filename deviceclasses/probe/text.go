@@ -19,6 +19,7 @@ type text struct {
 	expression ast.Expr
 	partial    celgo.Program // evaluates it while some inputs are not known
 	conditions []condition
+	quantities quantities
 }
 
 // condition is a part of a selector without AND, OR and NOT.
@@ -42,7 +43,13 @@ func newText(compiled cel.CompilationResult) (text, error) {
 	}
 	t := text{CompilationResult: compiled, expression: checked.NativeRep().Expr(), partial: partial}
 	t.split(t.expression)
+	t.quantities = quantitiesOf(t.expression)
 	return t, nil
+}
+
+// endless reports whether its evaluation might take hours, for a device that is made up.
+func (t *text) endless() bool {
+	return t.quantities.endless != "" || t.quantities.read || t.quantities.made
 }
 
 // split adds the conditions of an expression.

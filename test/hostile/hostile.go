@@ -114,6 +114,9 @@ func (l Leaf) Worse() (list []any) {
 	if _, err := resource.ParseQuantity(text); err == nil && !strings.HasPrefix(l.Path, "key ") {
 		list = append(list, object.EndlessAmount, "-5")
 	}
+	if strings.HasSuffix(l.Path, ".expression") {
+		list = append(list, `quantity("`+object.EndlessAmount+`").isLessThan(quantity("1"))`)
+	}
 	return list
 }
 
