@@ -141,6 +141,9 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	if len(o.claims) == 0 {
 		return c.withResources(d, o)
 	}
+	if err := c.endless(o.claims); err != nil {
+		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, err}
+	}
 	limit, late := filterTimeout, errLate
 	if c.atMost(limit) < limit {
 		limit, late = shortTimeout, errCut

@@ -313,6 +313,26 @@ func TestClaimsOfInitContainersAddUp(t *testing.T) {
 	}
 }
 
+// Nobody waits for a selector that computes with endless amounts, in a claim or in its class.
+func TestSelectorThatComputesForHoursIsNotTried(t *testing.T) {
+	const endless = `quantity("` + object.EndlessAmount + `").isLessThan(quantity("1"))`
+	devices := slice("gpu", "", "{name: gpu}")
+	for name, row := range map[string]struct{ devices, request, want string }{
+		"a claim":     {devices, requestOf("r", "gpu", ", selectors: [{cel: {expression: '"+endless+"'}}]"), `quantity("1e300000000") would take hours`},
+		"a class":     {devices + "\n---" + object.ClassText("hours", endless), requestOf("r", "hours", ""), `quantity("1e300000000") would take hours`},
+		"a made text": {devices, requestOf("r", "gpu", `, selectors: [{cel: {expression: 'quantity("1e3" + "00000000").isInteger()'}}]`), "could take hours"},
+	} {
+		s := read(t, row.devices, nodeWith("n1", "", ""), claimingPod("p", "requests: ["+row.request+"]"))
+		placed, err := cluster(t, s, "").Place(t.Context(), s.Pod("default", "p"), Options{})
+		if err != nil || placed.Aborted == nil || !strings.Contains(placed.Aborted.Error(), row.want) {
+			t.Errorf("%s: %+v, %v, want %q", name, placed, err, row.want)
+		}
+		if e := explain(t, row.devices, nodeWith("n1", "", ""), claimingPod("p", "requests: ["+row.request+"]")); !strings.Contains(fmt.Sprint(e), row.want) {
+			t.Errorf("%s is explained as %+v, want %q", name, e, row.want)
+		}
+	}
+}
+
 // The claim asks for many devices before the rare one. The scheduler gives up after ten
 // seconds; the test does not wait for that.
 func TestSearchThatTakesTooLongMakesTheSchedulerGiveUp(t *testing.T) {

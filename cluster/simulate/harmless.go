@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -84,6 +86,24 @@ func (c *Cluster) isHarmlessSelection(a requests.Alternative) (harmless bool) {
 		}
 	}
 	return true
+}
+
+// endless returns an error if the allocator may not end, because of a selector of the claims.
+func (c *Cluster) endless(claims []*resourceapi.ResourceClaim) error {
+	for _, claim := range claims {
+		for _, request := range claim.Spec.Devices.Requests {
+			for _, a := range requests.Alternatives(request) {
+				var ofClass []resourceapi.DeviceSelector
+				if class := c.classes[a.Class]; class != nil {
+					ofClass = class.Spec.Selectors
+				}
+				if err := c.selectors.Endless(slices.Concat(ofClass, a.Selectors)); err != nil {
+					return fmt.Errorf("claim %s, request %s: %w", claim.Name, a.Name, err)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // passes reports whether the device passes the selectors of the class and the request.

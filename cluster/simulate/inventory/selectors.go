@@ -6,6 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 )
 
 // Selectors evaluates the selectors of classes and requests for one inventory. Only one
@@ -18,6 +20,7 @@ type Selectors struct {
 // selection holds the answers of one expression.
 type selection struct {
 	compiled cel.CompilationResult
+	endless  error        // why it is not evaluated
 	known    map[int]bool // by the number of the device
 
 	conditions []Condition // nil if nobody has asked
@@ -32,6 +35,9 @@ func (s *Selectors) ofExpression(expression string) *selection {
 	said := s.said[expression]
 	if said == nil {
 		said = &selection{compiled: s.cache.GetOrCompile(expression), known: make(map[int]bool)}
+		if said.compiled.Error == nil {
+			said.endless = probe.CheckQuantities(said.compiled)
+		}
 		s.said[expression] = said
 	}
 	return said
@@ -43,6 +49,9 @@ func (s *Selectors) selects(expression string, d *Device) (bool, error) {
 	said := s.ofExpression(expression)
 	if said.compiled.Error != nil {
 		return false, said.compiled.Error
+	}
+	if said.endless != nil {
+		return false, said.endless
 	}
 	if matches, known := said.known[d.order]; known {
 		return matches, nil
@@ -58,6 +67,19 @@ func (s *Selectors) selects(expression string, d *Device) (bool, error) {
 	}
 	said.known[d.order] = matches
 	return matches, nil
+}
+
+// Endless returns an error if the evaluation of a selector may take hours.
+func (s *Selectors) Endless(selectors []resourceapi.DeviceSelector) error {
+	for _, selector := range selectors {
+		if selector.CEL == nil {
+			continue
+		}
+		if err := s.ofExpression(selector.CEL.Expression).endless; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errNoExpression is the error for a kind of selector that this version does not know.
