@@ -163,8 +163,9 @@ func ofCluster(t *testing.T, what string) string {
 func (u user) run(commands string) string {
 	u.t.Helper()
 	var out, problems bytes.Buffer
-	shell := exec.CommandContext(u.t.Context(), "chroot", u.root, "env", "-i", "HOME="+home, "PATH=/usr/local/bin:/usr/bin:/bin:"+home+"/.krew/bin",
-		"bash", "-euo", "pipefail", "-c", "cd; "+commands)
+	const inside = `mount -t proc proc "$0/proc"; exec chroot "$0" env -i "$@"` // the mount ends with them
+	shell := exec.CommandContext(u.t.Context(), "unshare", "--mount", "sh", "-euc", inside, u.root,
+		"HOME="+home, "PATH=/usr/local/bin:/usr/bin:/bin:"+home+"/.krew/bin", "bash", "-euo", "pipefail", "-c", "cd; "+commands)
 	shell.Stdout, shell.Stderr = &out, &problems
 	u.t.Logf("$ %s", strings.TrimSpace(commands))
 	if err := shell.Run(); err != nil {
