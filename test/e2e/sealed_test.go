@@ -23,15 +23,19 @@ const (
 )
 
 var _ = Describe("a node that forbids much, and has its files elsewhere", sealed, Ordered, func() {
-	var pod *corev1.Pod
+	var (
+		namespace string
+		pod       *corev1.Pod
+	)
 
-	BeforeAll(func() {
+	BeforeAll(func(ctx context.Context) {
 		if *helmProgram == "" || *newChart == "" {
 			lacks("no Helm and no chart: want -e2e.helm and -e2e.chart")
 		}
 		if _, err := os.Stat(*kubectlNUMA); err != nil {
 			lacks("no program to run: %v", err)
 		}
+		namespace = createNamespace(ctx, "sealed")
 	})
 
 	It("forbids what it is said to", func(ctx context.Context) {
@@ -42,7 +46,6 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 
 	It("has claims that hold CPUs", func(ctx context.Context) {
 		core := oneCore(ctx)
-		namespace := createNamespace(ctx, "sealed")
 		pod = waitRunning(ctx, createClaimed(ctx, namespace, claimPod("holder", core), core))
 		expectPinned(ctx, snapshot(ctx), pod)
 		found, err := observer.Run(ctx, `cd /proc/1/root; ls -d "$@"`, "./var/cdi/dynamic/dra.numa-claim_"+string(claimOf(ctx, pod).UID)+".json", "."+sealedRoot+"/plugins/dra.numa/checkpoint.json", "."+sealedHook+"/numa-pin")
