@@ -73,10 +73,7 @@ func (s *Selectors) Possible(class, own []resourceapi.DeviceSelector, asked Capa
 		return known.(Possible).having(asked), nil
 	}
 	texts, err := s.compile(class, own)
-	possible := anything()
-	if !slices.ContainsFunc(texts, func(t text) bool { return t.endless() }) {
-		possible = s.possibleOf(texts)
-	}
+	possible := s.possibleOf(texts)
 	switch {
 	case s.budget.spent():
 		return anything(), nil
@@ -112,6 +109,9 @@ func (s *Selectors) possibleOf(texts []text) (p Possible) {
 // isFalse reports whether the selector is false, whatever the variables are of which
 // nothing is known.
 func (t *text) isFalse(variables cel.PartialActivation) bool {
+	if t.endless() {
+		return false
+	}
 	result, _, err := t.partial.ContextEval(context.Background(), variables)
 	return err == nil && result == types.False
 }

@@ -38,6 +38,11 @@ func TestEndlessQuantities(t *testing.T) {
 		if result.Incomplete != want.endless || literal != want.literal || err != nil || want.endless && !possible.Foreign {
 			t.Errorf("%s: %+v, %q, %+v, %v", expression, result, literal, possible, err)
 		}
+		ours := selectors[0]
+		ours.CEL = &resourceapi.CELDeviceSelector{Expression: `device.driver == "dra.numa" && ` + expression}
+		if possible, err := New().Possible(nil, []resourceapi.DeviceSelector{ours}, nil); err != nil || possible.Foreign {
+			t.Errorf("%s: %+v, %v", ours.CEL.Expression, possible, err)
+		}
 		problem := ""
 		if err := CheckQuantities(compiled); err != nil {
 			problem = err.Error()
