@@ -65,12 +65,12 @@ func table() []section {
 				{"claim", "NAME", "Print a ResourceClaim for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},
 				{"class", "NAME", "Print a DeviceClass of NUMA nodes", "", generateClassCommand, nil},
 				{"classes", "[NAME]...", "Print the DeviceClasses that the chart installs", "", generateClassesCommand, nil},
-				{"deployment", "NAME", "Print a Deployment whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
-				{"job", "NAME", "Print a Job whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
+				{"deployment", withCommand, "Print a Deployment whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
+				{"job", withCommand, "Print a Job whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
 				{"machine", "DIR", "Write the files under /sys and /proc of a generated machine into a folder", "", generateMachineCommand, nil},
-				{"pod", "NAME", "Print a pod with a claim, and the template of the claim", "", generateWorkloadCommand, nil},
+				{"pod", withCommand, "Print a pod with a claim, and the template of the claim", "", generateWorkloadCommand, nil},
 				{"slices", "", "Print the ResourceSlices of a machine, or of a machine that flags declare", "", generateSlicesCommand, nil},
-				{"statefulset", "NAME", "Print a StatefulSet whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
+				{"statefulset", withCommand, "Print a StatefulSet whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
 				{"template", "NAME", "Print a ResourceClaimTemplate for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},
 			}},
 		}},
@@ -108,8 +108,26 @@ func (c cli) command(r row, path string) *cobra.Command {
 	return command
 }
 
+// withCommand are the arguments of what has a container.
+const withCommand = "NAME [flags] [-- COMMAND [ARG]...]"
+
+// nameAndCommand accepts a name and, after --, what the container runs.
+func nameAndCommand(command *cobra.Command, args []string) error {
+	names := args
+	if dash := command.ArgsLenAtDash(); dash >= 0 {
+		names = args[:dash]
+	}
+	if len(names) != 1 {
+		return fmt.Errorf("want NAME, not %q; what the container runs comes after --", strings.Join(names, " "))
+	}
+	return nil
+}
+
 // arguments accepts the arguments of a row.
 func arguments(want string) cobra.PositionalArgs {
+	if want == withCommand {
+		return nameAndCommand
+	}
 	optional := strings.HasPrefix(want, "[")
 	return func(command *cobra.Command, args []string) error {
 		switch {

@@ -28,7 +28,7 @@ func TestPageListsTheCommands(t *testing.T) {
 				if command.page != "" {
 					more = fmt.Sprintf(" ([more](%s))", command.page)
 				}
-				fmt.Fprintf(&list, "| `kubectl numa %s` | %s%s |\n", strings.ReplaceAll(strings.TrimSpace(name+" "+command.args), "|", `\|`), command.meaning, more)
+				fmt.Fprintf(&list, "| `kubectl numa %s` | %s%s |\n", strings.NewReplacer("|", `\|`, " [flags]", "").Replace(strings.TrimSpace(name+" "+command.args)), command.meaning, more)
 			}
 		}
 	}

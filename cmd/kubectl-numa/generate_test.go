@@ -489,6 +489,16 @@ func TestGeneratedManifestIsReadable(t *testing.T) {
 	}
 }
 
+// What comes after -- is the command's, even if it looks like a flag.
+func TestGeneratedContainersRunACommand(t *testing.T) {
+	for kind, field := range map[string]string{"pod": "{.items[1].spec.containers[0].command}", "job": "{.items[1].spec.template.spec.containers[0].command}"} {
+		args := []string{"generate", kind, "p", "--image", "busybox:1.37", "--cpus", "2", "--memory", "64Mi", "-o", "jsonpath=" + field, "--", "sh", "-c", "sleep 1; echo --cpus"}
+		if got := strings.TrimSpace(mustCall(t, args...)); got != `["sh","-c","sleep 1; echo --cpus"]` {
+			t.Errorf("%s: command %s", kind, got)
+		}
+	}
+}
+
 // Requests of devices are named by class and number, and their names do not collide with
 // those of shares.
 func TestGeneratedRequestsHaveTheNamesOfTheirClasses(t *testing.T) {
@@ -590,6 +600,9 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate template c --cpus 1 --set placement=up":                                                    `--set placement: "up", allowed are pack, spread, distribute`,
 		"generate class c --socket -2":                                                                       "socket -2: want 0 or more",
 		"generate class c --set mixed=true,partition=root":                                                   `mixed with partition "root": mixed containers also run on shared CPUs, which are in no partition`,
+		"generate pod p --image a --cpus 2 sleep infinity":                                                   `want NAME, not "p sleep infinity"; what the container runs comes after --`,
+		"generate job --image a -- sleep infinity":                                                           `want NAME, not ""`,
+		"generate claim c -- sleep":                                                                          `want NAME, not "c sleep"`,
 		"generate claim":                                                                                     `want NAME, not ""`,
 		"generate claim c":                                                                                   "nothing is requested: want cpus, memory, hugepages or devices",
 		"generate claim c -n A_b --cpus 1":                                                                   `namespace "A_b": a lowercase RFC 1123 label must consist of`,

@@ -199,7 +199,7 @@ func generateWorkloadCommand(c cli, command *cobra.Command) runner {
 		command.Flags().Int32Var(&workload.Replicas, "replicas", 1, "`number` of pods")
 	}
 	return func(_ context.Context, args []string) error {
-		w.name.Name = args[0]
+		w.name.Name, workload.Command = args[0], args[1:]
 		wish, err := w.read(command)
 		if err != nil {
 			return err

@@ -70,7 +70,7 @@ printf '[host."http://%%s:%[2]s"]\ncapabilities = ["pull", "resolve"]\n' "$gatew
 	if got := u.run("kubectl numa version"); !strings.Contains(got, *installed) {
 		t.Errorf("kubectl numa version prints\n%s, want %s", got, *installed)
 	}
-	u.run("kubectl numa generate pod first --image busybox:1.37 --cpus 2 --memory 64Mi | kubectl apply -f - && kubectl wait --for=condition=Ready pod/first --timeout=10m")
+	u.run("kubectl numa generate pod first --image busybox:1.37 --cpus 2 --memory 64Mi -- sleep infinity | kubectl apply -f - && kubectl wait --for=condition=Ready pod/first --timeout=10m")
 	allowed := u.run("kubectl exec first -- grep Cpus_allowed_list /proc/1/status")
 	if !regexp.MustCompile(`^Cpus_allowed_list:\s(\d+-\d+|\d+,\d+)\n$`).MatchString(allowed) {
 		t.Errorf("the kernel says %q of the pod, want two CPUs", allowed)

@@ -14,9 +14,10 @@ import (
 
 // Workload is what has pods with a claim each.
 type Workload struct {
-	Kind     string // Pod, Deployment, StatefulSet or Job
-	Image    string // of the only container
-	Replicas int32  // how many pods, 1 or more; a Pod is 1. A Job runs all of them side by side
+	Kind     string   // Pod, Deployment, StatefulSet or Job
+	Image    string   // of the only container
+	Command  []string // what it runs instead of what the image says
+	Replicas int32    // how many pods, 1 or more; a Pod is 1. A Job runs all of them side by side
 }
 
 // podSet is what Deployments and StatefulSets have.
@@ -61,7 +62,7 @@ func (w Workload) Objects(name Metadata, wish Wish) ([]Object, error) {
 	case w.Replicas < 1:
 		return nil, fmt.Errorf("%d replicas: want 1 or more", w.Replicas)
 	}
-	pod := wish.pod(name.Name, w.Image)
+	pod := wish.pod(name.Name, w)
 	labelled := podTemplate{Spec: pod}
 	labelled.Metadata.Labels = map[string]string{label: name.Name}
 	set := podSet{Replicas: w.Replicas, Selector: metav1.LabelSelector{MatchLabels: labelled.Metadata.Labels}, Template: labelled}
@@ -83,7 +84,7 @@ func (w Workload) Objects(name Metadata, wish Wish) ([]Object, error) {
 
 // pod is a pod whose container has a claim of the template, and requests as much. Without a
 // limit of hugepages, it would get none.
-func (w Wish) pod(template, image string) corev1.PodSpec {
+func (w Wish) pod(template string, of Workload) corev1.PodSpec {
 	const claim = "near"
 	requests, limits := corev1.ResourceList{}, corev1.ResourceList{}
 	add := func(list corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) {
@@ -100,7 +101,7 @@ func (w Wish) pod(template, image string) corev1.PodSpec {
 	return corev1.PodSpec{
 		ResourceClaims: []corev1.PodResourceClaim{{Name: claim, ResourceClaimTemplateName: &template}},
 		Containers: []corev1.Container{{
-			Name: "main", Image: image,
+			Name: "main", Image: of.Image, Command: of.Command,
 			Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: claim}}, Requests: requests, Limits: limits},
 		}},
 	}
