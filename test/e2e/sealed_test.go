@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
@@ -46,7 +47,9 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 
 	It("has claims that hold CPUs", func(ctx context.Context) {
 		core := oneCore(ctx)
-		pod = waitRunning(ctx, createClaimed(ctx, namespace, claimPod("holder", core), core))
+		counted := claimPod("holder", core) // requests all that its claim holds: validate would miss the memory
+		counted.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] = *resource.NewQuantity(someMemory, resource.BinarySI)
+		pod = waitRunning(ctx, createClaimed(ctx, namespace, counted, core))
 		expectPinned(ctx, snapshot(ctx), pod)
 		found, err := observer.Run(ctx, `cd /proc/1/root; ls -d "$@"`, "./var/cdi/dynamic/dra.numa-claim_"+string(claimOf(ctx, pod).UID)+".json", "."+sealedRoot+"/plugins/dra.numa/checkpoint.json", "."+sealedHook+"/numa-pin")
 		Expect(err).NotTo(HaveOccurred(), found)
