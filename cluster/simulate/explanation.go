@@ -162,7 +162,7 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 	case aborts >= 0:
 		e.Node, e.Sentence = "", fmt.Sprintf("fits on no node: on node %s, %s", e.Nodes[aborts].Node, e.Nodes[aborts].Sentence)
 	case len(e.Nodes) == 0:
-		e.Sentence = "fits on no node: the cluster has no nodes"
+		e.Sentence = "fits on no node: " + string(noNodes)
 	case len(offers) > 0:
 		c.chooseFor(d, offers, &e)
 		e.Hints = nil

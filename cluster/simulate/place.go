@@ -27,7 +27,7 @@ type Placement struct {
 	// claim for extended resources is last.
 	Claims []PlacedClaim
 	// Refusals are the reasons of all nodes, if no node is feasible. A refusal without
-	// a node is about the pod itself.
+	// a node is about the pod itself, or says that there is no node.
 	Refusals []Refusal
 	// Aborted is set if the scheduler would give up on the pod.
 	Aborted *AbortError
@@ -38,6 +38,10 @@ type PlacedClaim struct {
 	Entry string // name in pod.spec.resourceClaims; "" for extended resources
 	Claim *resourceapi.ResourceClaim
 }
+
+// noNodes is why a pod has no node in a cluster without nodes, or in files that have only
+// the ResourceSlices of a node.
+const noNodes = Reason("there is no object of the kind Node: ResourceSlices alone are not enough")
 
 // Refusal says why a pod does not fit on a node.
 type Refusal struct {
@@ -72,6 +76,10 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 	}
 	if err != nil {
 		return p, err
+	}
+	if len(c.nodes) == 0 {
+		p.Refusals = []Refusal{{Reason: string(noNodes)}}
+		return p, nil
 	}
 	offers, err := c.survey(ctx, d, o, &p)
 	if err != nil {

@@ -34,6 +34,9 @@ func wantReason(t *testing.T, got Result, pod, text string) {
 		if u.Pod != "default/"+pod {
 			continue
 		}
+		if len(u.Reasons) == 0 {
+			t.Errorf("pod %s has no node, and no reason; want %q", pod, text)
+		}
 		for _, r := range u.Reasons {
 			if !strings.Contains(r.Reason, text) {
 				t.Errorf("node %q refuses pod %s: %s\nwant %q in it", r.Node, pod, r.Reason, text)
@@ -49,6 +52,15 @@ func TestClaimLargerThanEveryZoneIsPendingAlthoughTheSumWouldDo(t *testing.T) {
 	got := run(t, zoneClass, zonedNode("n1", zones), zonedNode("n2", zones),
 		claimingPod("p", "requests: ["+zoneRequest("zone", "cpu: 16, memory: 16Gi")+"]"))
 	wantReason(t, got, "p", "16")
+}
+
+// Files may have the slices of a node, as generate slices writes them, and not the Node.
+func TestSlicesWithoutTheirNodeAreNoNode(t *testing.T) {
+	manifests := []string{zoneClass, slice("dra.numa", "", "{name: numa-0}"), claimingPod("p", "requests: ["+zoneRequest("zone", "cpu: 1")+"]")}
+	wantReason(t, run(t, manifests...), "p", "there is no object of the kind Node")
+	if e := explain(t, manifests...); !strings.Contains(e.Sentence, "there is no object of the kind Node") {
+		t.Errorf("explain says %q", e.Sentence)
+	}
 }
 
 // The first choice for the small request leaves no room for the big one, which must be

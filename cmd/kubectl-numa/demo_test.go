@@ -184,6 +184,9 @@ func TestWorkloadsOfDemoArePlaced(t *testing.T) {
 			"rank-0 cache l3-1", "rank-0 memory numa-0", "rank-1 cache l3-2", "rank-1 memory numa-1",
 		}},
 		{"vm.yaml", "intel-2s", config, []string{"guest zone numa-0"}},
+		{"latency.yaml", "intel-2s", config + "performance: {allow: claim}\ncache: {os: {ways: 1}, besteffort: {ways: 8}}\n", []string{
+			"control zone numa-0", "control cache cache-0-besteffort",
+		}},
 	} {
 		t.Run(row.file, func(t *testing.T) {
 			covered[row.file] = true
