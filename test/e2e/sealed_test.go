@@ -63,7 +63,7 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 		deletePod(ctx, pod)
 		deleteClaim(ctx, pod)
 		expectUninstalled(ctx)
-		left, err := observer.Run(ctx, `cd /proc/1/root; find var/cdi ".$1/plugins" ".$1/plugins_registry" opt -name '*dra[.-]numa*' -o -name '*numa-pin*'`, sealedRoot)
+		left, err := observer.Run(ctx, `cd /proc/1/root; find var/cdi ".$1/plugins" ".$1/plugins_registry" -name '*dra[.-]numa*'; ls -A ".$2"`, sealedRoot, sealedHook)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(left).To(BeEmpty())
 		removeNamespace(ctx, *driverNamespace)
