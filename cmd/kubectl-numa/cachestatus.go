@@ -22,9 +22,11 @@ func cachesOf(cluster holdings.Cluster) document {
 	}
 }
 
+const poolColumns columns = "NODE,L3,POOL,WAYS FREE,CLASSES FREE,MEMBERS FREE,CLAIMS"
+
 // poolsTable returns a row for each pool of each cache.
 func poolsTable(s style, caches holdings.Caches) string {
-	rows := [][]string{{"NODE", "L3", "POOL", "WAYS FREE", "CLASSES FREE", "MEMBERS FREE", "CLAIMS"}}
+	rows := [][]string{poolColumns.headers()}
 	for _, node := range caches.Nodes {
 		for _, cache := range node.Caches {
 			id := "-"

@@ -96,9 +96,11 @@ func cacheUseOf(cluster holdings.Cluster, asked chart.Resctrl) document {
 	}
 }
 
+const useColumns columns = "NODE,L3,CLAIM,OCCUPIED,ALL MEMORY,NEAR MEMORY,GROUP,NOT COUNTED"
+
 // useTable returns a row for each claim and cache.
 func useTable(s style, nodes []nodeResctrl) string {
-	rows := [][]string{{"NODE", "L3", "CLAIM", "OCCUPIED", "ALL MEMORY", "NEAR MEMORY", "GROUP", "NOT COUNTED"}}
+	rows := [][]string{useColumns.headers()}
 	for _, node := range nodes {
 		for i := range node.Claims {
 			use := &node.Claims[i]

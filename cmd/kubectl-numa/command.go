@@ -35,6 +35,20 @@ func (r *reading) addDiagnosisTo(command *cobra.Command) {
 	r.output.addTo(command)
 }
 
+// addCheck adds a check that is made before a command runs: of flags that contradict each
+// other.
+func addCheck(command *cobra.Command, check func() error) {
+	others := command.PreRunE
+	command.PreRunE = func(command *cobra.Command, args []string) error {
+		if others != nil {
+			if err := others(command, args); err != nil {
+				return err
+			}
+		}
+		return check()
+	}
+}
+
 // print writes the answer in the format that the user chose.
 func (r *reading) print(d document) error { return r.output.print(r.stdout, d) }
 

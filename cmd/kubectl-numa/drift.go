@@ -33,6 +33,7 @@ type comparison struct {
 func driftCommand(c cli, command *cobra.Command) runner {
 	d := comparison{reading: c.reads(listFormats()), delay: driftDelay}
 	d.addDiagnosisTo(command)
+	d.output.addSortTo(command, func() columns { return driftColumns })
 	d.from.scope.addSelectorTo(command, "nodes")
 	command.ValidArgsFunction = d.from.completeNode(func(objects *snapshot.Snapshot) []string {
 		return (&diagnosis.Facts{Objects: objects}).Nodes()
@@ -57,7 +58,7 @@ func (d *comparison) run(ctx context.Context) error {
 		}
 		findings, unread = drift.Lasting(findings, again), append(unread, more...)
 	}
-	if err := printFindings(&d.reading, kindDifferences, findings, "NODE CHECK CLAIM CPUS WHERE EXPECTED DETECTED", 0, driftRow); err != nil {
+	if err := printFindings(&d.reading, kindDifferences, findings, driftColumns, 0, driftRow); err != nil {
 		return err
 	}
 	if len(unread) > 0 {
@@ -174,6 +175,8 @@ func unreadError(unread []diagnosis.Unread) error {
 	}
 	return err
 }
+
+const driftColumns columns = "NODE,CHECK,CLAIM,CPUS,WHERE,EXPECTED,DETECTED"
 
 func driftRow(f drift.Finding) []string {
 	return []string{f.Node, string(f.Check), cmp.Or(f.Claim, "-"), cmp.Or(f.CPUs.String(), "-"), f.Where, f.Expected, f.Detected}

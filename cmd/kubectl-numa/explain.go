@@ -42,6 +42,7 @@ func explainCommand(c cli, command *cobra.Command) runner {
 		return blockedError(answer)
 	})
 	q.addTo(command)
+	q.output.addSortTo(command, func() columns { return answerColumns })
 	q.from.scope.addAllTo(command, "without a name, list the pods or claims of all namespaces")
 	q.from.scope.addSelectorTo(command, "pods or claims")
 	command.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if something keeps the pod, the claim or the workload from getting a node or from starting")
@@ -88,6 +89,8 @@ func (q *question) explain(ctx context.Context, kind, name string) (simulate.Exp
 	switch {
 	case q.from.scope.labels.given():
 		return simulate.Explanation{}, errLabelsOfOne
+	case q.output.sortBy != "":
+		return simulate.Explanation{}, errors.New("--sort-by is for a list: remove it, or the name")
 	case q.from.scope.all:
 		return simulate.Explanation{}, errors.New("--all-namespaces is for a list: remove it, or the name")
 	}

@@ -145,10 +145,13 @@ func (q *question) explainClaims(ctx context.Context, objects *snapshot.Snapshot
 	return nil
 }
 
+// answerColumns are the columns of a list of answers, behind that of the object.
+const answerColumns columns = "ANSWER,FIRST OBSTACLE,HINTS"
+
 // explanationsText returns a row for each answer.
 func explanationsText(s style, kind string, asked *scope, list explanationList) string {
 	var text string
-	rows := [][]string{{strings.ToUpper(kind), "ANSWER", "FIRST OBSTACLE", "HINTS"}}
+	rows := [][]string{append([]string{strings.ToUpper(kind)}, answerColumns.headers()...)}
 	var notes []string
 	for _, answer := range list.Items {
 		obstacle := "-"

@@ -121,9 +121,9 @@ func ofTemplates(linter *lint.Linter, workload *snapshot.Workload) (findings []l
 }
 
 // text returns a line for each object and, below it, a line for each finding. In the
-// format wide, each finding is a row of a table.
+// format wide, or sorted, each finding is a row of a table.
 func (f *findings) text(s style) string {
-	if s.wide {
+	if s.wide || s.sortBy != "" {
 		return f.table(s)
 	}
 	var b strings.Builder
@@ -136,11 +136,13 @@ func (f *findings) text(s style) string {
 	return b.String()
 }
 
+const lintColumns columns = "KIND,OBJECT,SEVERITY,RULE,FIELD,MESSAGE,WHERE"
+
 func (f *findings) table(s style) string {
 	if len(f.Objects) == 0 {
 		return ""
 	}
-	rows := [][]string{{"KIND", "OBJECT", "SEVERITY", "RULE", "FIELD", "MESSAGE", "WHERE"}}
+	rows := [][]string{lintColumns.headers()}
 	for _, object := range f.Objects {
 		for _, finding := range object.Findings {
 			rows = append(rows, []string{object.Kind, object.key(), string(finding.Severity), finding.Rule, finding.Field, finding.Message, object.Where})

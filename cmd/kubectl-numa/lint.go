@@ -28,6 +28,7 @@ func lintCommand(c cli, command *cobra.Command) runner {
 	l.from.scope.addNamespacesTo(command, "objects")
 	l.from.scope.addSelectorTo(command, "objects")
 	l.output.addTo(command)
+	l.output.addSortTo(command, func() columns { return lintColumns })
 	return withContext(l.run)
 }
 

@@ -90,7 +90,7 @@ func (d document) in(p *printer) ([]byte, error) {
 	case formatPath:
 		return d.found(p)
 	default:
-		b.WriteString(d.text(style{p.format == formatWide, p.noHeaders}))
+		b.WriteString(d.text(style{p.format == formatWide, p.noHeaders, p.sortBy}))
 	}
 	if err != nil {
 		return nil, d.unwritten(err)

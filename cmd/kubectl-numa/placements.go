@@ -15,6 +15,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
+// placementColumns are those that every table of placements has.
+const placementColumns columns = "POD,NODE,CLAIM,REQUEST,DEVICE,CAPACITY,FEASIBLE NODES"
+
 // placementsText returns the result for people: a line for each device, then the pods
 // without a node.
 func placementsText(s style, result simulate.Result) string {

@@ -39,6 +39,7 @@ type printer struct {
 	format    string
 	template  *jsonpath.JSONPath // of the format jsonpath
 	noHeaders bool
+	sortBy    string // a name of a column; "" leaves rows in their order
 }
 
 func newPrinter(formats ...string) *printer { return &printer{allowed: formats, format: formats[0]} }

@@ -206,6 +206,9 @@ func TestPageHasFormatsAndFlagsOfLists(t *testing.T) {
 				add("-" + flag.Shorthand)
 			}
 		}
+		if command.Flags().Lookup("sort-by") != nil {
+			add("--sort-by")
+		}
 	})
 	page := testfiles.Read(t, "../../docs/kubectl-numa.md")
 	for _, title := range []string{"\n## Formats\n", "\n## Lists\n"} {
@@ -216,8 +219,8 @@ func TestPageHasFormatsAndFlagsOfLists(t *testing.T) {
 			if len(cells) < 3 || !strings.HasPrefix(cells[0], "| `") {
 				continue
 			}
-			for _, key := range codes(cells[0]) {
-				if strings.HasPrefix(key, "--") {
+			for i, key := range codes(cells[0]) {
+				if i > 0 && strings.HasPrefix(key, "--") {
 					continue // the long form
 				}
 				got[key] = append(got[key], codes(cells[len(cells)-1])...)

@@ -9,14 +9,14 @@ import (
 // printFindings writes findings in the format that the user chose. A row has a cell for
 // each column of the header. The first one is the node that the finding is about, or -.
 // extra is the number of columns that only the wide format has.
-func printFindings[F any](r *reading, kind string, findings []F, header string, extra int, row func(F) []string) error {
+func printFindings[F any](r *reading, kind string, findings []F, header columns, extra int, row func(F) []string) error {
 	return r.print(document{
 		what: "findings", kind: kind, value: itemList[F]{findings},
 		text: func(s style) string {
 			if len(findings) == 0 {
 				return noProblems
 			}
-			rows := [][]string{strings.Fields(header)}
+			rows := [][]string{header.headers()}
 			for _, f := range findings {
 				rows = append(rows, row(f))
 			}

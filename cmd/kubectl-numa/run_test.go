@@ -184,6 +184,8 @@ func TestCompletion(t *testing.T) {
 		"lint --ignore ":                    strings.Join(ruleNames(), "\n") + "\n:4\n",
 		"generate machine /tmp/m --preset ": strings.Join(presetNames(), "\n") + "\n:4\n",
 		"suggest-evictions ":                "pod\n:4\n",
+		"status --sort-by ":                 "node\nnuma-node\ndevice\nstate\nfree\nclaims\n:4\n",
+		"status --cache --sort-by ":         "node\nl3\npool\nways-free\nclasses-free\nmembers-free\nclaims\n:4\n",
 		"generate class c --set ":           strings.Join(settings(), "\n") + "\n:4\n",
 	} {
 		_, stdout, _ := call(append([]string{"__complete"}, strings.Split(args, " ")...)...)

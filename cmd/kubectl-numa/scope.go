@@ -36,12 +36,12 @@ func (s *scope) addNamespaceTo(command *cobra.Command, usage string) {
 // addAllTo adds the flag for all namespaces, and refuses it together with one namespace.
 func (s *scope) addAllTo(command *cobra.Command, usage string) {
 	command.Flags().BoolVarP(&s.all, "all-namespaces", "A", false, usage)
-	command.PreRunE = func(*cobra.Command, []string) error {
+	addCheck(command, func() error {
 		if s.all && s.namespace != "" {
 			return fmt.Errorf("--namespace %s and --all-namespaces contradict each other: set only one of them", s.namespace)
 		}
 		return nil
-	}
+	})
 }
 
 // addSelectorTo adds the flag for labels. what is the plural of the objects.

@@ -37,6 +37,7 @@ func simulateCommand(c cli, command *cobra.Command) runner {
 	s.from.scope.addNamespacesTo(command, "pods")
 	s.from.scope.addSelectorTo(command, "pods")
 	s.output.addTo(command)
+	s.output.addSortTo(command, func() columns { return placementColumns })
 	return withContext(s.run)
 }
 

@@ -42,6 +42,7 @@ func statusCommand(c cli, command *cobra.Command) runner {
 	s.from.scope.addNamespacesTo(command, "claims")
 	s.from.scope.addSelectorTo(command, "nodes")
 	s.output.addTo(command)
+	s.output.addSortTo(command, s.columns)
 	addWidth(command, &s.width)
 	command.Flags().BoolVar(&s.cache, "cache", false, "show only the ways of level-3 caches, their classes and limits of bandwidth")
 	command.Flags().BoolVar(&s.askNodes, "ask-nodes", false, "with --cache: also run a program in the driver's pod on each node; needs the verbs get and create on pods/exec there")
@@ -93,7 +94,7 @@ func (s *status) show(ctx context.Context, objects *snapshot.Snapshot) error {
 	}
 	out := s.stdout
 	var shown []byte
-	if s.output.format == formatTable {
+	if s.draws() {
 		var text bytes.Buffer
 		err = drawing(&text, s.textOptions(s.width))
 		shown, out = text.Bytes(), raw(out)
@@ -165,9 +166,25 @@ func (s *status) chosen(objects *snapshot.Snapshot) (holdings.Cluster, error) {
 	return cluster, nil
 }
 
+const deviceColumns columns = "NODE,NUMA NODE,DEVICE,STATE,FREE,CLAIMS"
+
+// columns returns those of the rows that the flags ask for.
+func (s *status) columns() columns {
+	switch {
+	case s.cache && s.askNodes:
+		return useColumns
+	case s.cache:
+		return poolColumns
+	}
+	return deviceColumns
+}
+
+// draws reports whether the status is a drawing instead of rows.
+func (s *status) draws() bool { return s.output.format == formatTable && s.output.sortBy == "" }
+
 // devicesTable returns a row for each device.
 func devicesTable(s style, cluster holdings.Cluster) string {
-	rows := [][]string{{"NODE", "NUMA NODE", "DEVICE", "STATE", "FREE", "CLAIMS"}}
+	rows := [][]string{deviceColumns.headers()}
 	add := func(node, zone string, devices []holdings.Device) {
 		for i := range devices {
 			device := &devices[i]
@@ -214,7 +231,7 @@ func amountText(amount *resource.Quantity) string {
 // separator returns what to write before the next status. On a terminal, it clears the
 // screen.
 func (s *status) separator() []byte {
-	if _, isTerminal := terminal(s.stdout); s.watch && isTerminal && s.output.format == formatTable {
+	if _, isTerminal := terminal(s.stdout); s.watch && isTerminal && s.draws() {
 		return []byte("\x1b[H\x1b[2J\x1b[3J") // move to the top, clear the screen, clear the scrollback
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 type style struct {
 	wide      bool
 	noHeaders bool
+	sortBy    string // as of printer
 }
 
 // table aligns rows in columns. The first row is the header. Only wide tables have the
@@ -20,6 +21,9 @@ func (s style) table(rows [][]string, extra int) string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if s.wide {
 		extra = 0
+	}
+	if s.sortBy != "" && len(rows) > 0 {
+		sortRows(rows, s.sortBy)
 	}
 	if s.noHeaders && len(rows) > 0 {
 		rows = rows[1:]

@@ -22,6 +22,7 @@ func validateCommand(c cli, command *cobra.Command) runner {
 	v := inspection{reading: c.reads(listFormats())}
 	command.Flags().BoolVar(&v.askNodes, "ask-nodes", false, "also run a program in the driver's pod on each node; needs the verbs get and create on pods/exec there")
 	v.addDiagnosisTo(command)
+	v.output.addSortTo(command, func() columns { return findingColumns })
 	v.from.scope.addSelectorTo(command, "nodes")
 	return withContext(v.run)
 }
@@ -39,7 +40,7 @@ func (v *inspection) run(ctx context.Context) error {
 		return err
 	}
 	findings := slices.DeleteFunc(diagnosis.Validate(facts), func(f diagnosis.Finding) bool { return f.Node != "" && !chosen(f.Node) })
-	if err := printFindings(&v.reading, kindFindings, findings, "NODE CHECK COMPONENT SETTING EXPECTED DETECTED AREA", 1, findingRow); err != nil {
+	if err := printFindings(&v.reading, kindFindings, findings, findingColumns, 1, findingRow); err != nil {
 		return err
 	}
 	return problemsError(diagnosis.CountProblems(findings))
@@ -59,6 +60,8 @@ func (v *inspection) ask(ctx context.Context, facts *diagnosis.Facts, chosen fun
 	facts.States, facts.Unread = states, append(facts.Unread, unread...)
 	return nil
 }
+
+const findingColumns columns = "NODE,CHECK,COMPONENT,SETTING,EXPECTED,DETECTED,AREA"
 
 func findingRow(f diagnosis.Finding) []string {
 	return []string{cmp.Or(f.Node, "-"), f.Check, f.Component, f.Setting, f.Expected, f.Detected, f.Area}

@@ -63,6 +63,8 @@ export default defineConfig({
   title: 'dra-driver-numa',
   description: 'Zones of a machine, with CPUs, memory, caches and PCI functions, as devices of Kubernetes',
   lang: 'en',
+  // On a phone, a long command or name in a table would push the other columns out of sight.
+  head: [['style', {}, '@media (max-width: 639px) { .vp-doc td code { overflow-wrap: anywhere } }']],
   srcDir: 'docs', // a copy, because pages import modules of Vue, which are not in folders above docs/
   outDir: join(root, 'bin/site'),
   rewrites: { 'README.md': 'index.md' },

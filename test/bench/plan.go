@@ -62,15 +62,15 @@ var typical = measure.Load{CPUs: 512, Claims: 32, Each: 8}
 // comparisons are the ratios of the page.
 func comparisons() []compare.Comparison {
 	list := []compare.Comparison{
-		{Name: "choose 8 of 512 CPUs / kubelet", A: fmt.Sprintf(choosing, 8, "ours"), B: fmt.Sprintf(choosing, 8, "kubelet"), Goal: 1.0 / 50},
-		{Name: "choose 64 of 512 CPUs / kubelet", A: fmt.Sprintf(choosing, 64, "ours"), B: fmt.Sprintf(choosing, 64, "kubelet"), Goal: 1.0 / 50},
-		{Name: "choose 8 of 512 CPUs / kubelet with uncore caches", A: fmt.Sprintf(choosing, 8, "ours"), B: fmt.Sprintf(choosing, 8, "kubelet-uncore"), Goal: 1.0 / 50},
-		{Name: "choose 8 of 512 CPUs / first fit", A: fmt.Sprintf(choosing, 8, "ours"), B: fmt.Sprintf(choosing, 8, "firstfit")},
+		{Kind: page.Choice, Name: "choose 8 of 512 CPUs / kubelet", A: fmt.Sprintf(choosing, 8, "ours"), B: fmt.Sprintf(choosing, 8, "kubelet"), Goal: 1.0 / 50},
+		{Kind: page.Choice, Name: "choose 64 of 512 CPUs / kubelet", A: fmt.Sprintf(choosing, 64, "ours"), B: fmt.Sprintf(choosing, 64, "kubelet"), Goal: 1.0 / 50},
+		{Kind: page.Choice, Name: "choose 8 of 512 CPUs / kubelet with uncore caches", A: fmt.Sprintf(choosing, 8, "ours"), B: fmt.Sprintf(choosing, 8, "kubelet-uncore"), Goal: 1.0 / 50},
+		{Kind: page.Choice, Name: "choose 8 of 512 CPUs / first fit", A: fmt.Sprintf(choosing, 8, "ours"), B: fmt.Sprintf(choosing, 8, "firstfit")},
 	}
 	for _, load := range measure.Loads() {
 		list = append(list, compare.Comparison{
-			Name: fmt.Sprintf("Prepare and Unprepare, %d CPUs, %s / kubelet", load.CPUs, page.Claims(load.Claims)),
-			A:    fmt.Sprintf(pair, load), B: fmt.Sprintf(kubelets, load), Goal: 0.1,
+			Kind: page.Pair, Name: fmt.Sprintf("Prepare and Unprepare, %d CPUs, %s / kubelet", load.CPUs, page.Claims(load.Claims)),
+			A: fmt.Sprintf(pair, load), B: fmt.Sprintf(kubelets, load), Goal: 0.1,
 		})
 	}
 	for _, where := range []struct {
@@ -78,8 +78,8 @@ func comparisons() []compare.Comparison {
 		goal         float64
 	}{{"on a disk", "-disk", 1.5}, {"in memory", "", 0}} {
 		list = append(list, compare.Comparison{
-			Name: "Prepare and Unprepare, ways / no ways, " + where.name,
-			A:    "PrepareUnprepareWithWays/512cpus-monitored" + where.suffix, B: "PrepareUnprepareWithWays/baseline-monitored" + where.suffix, Goal: where.goal,
+			Kind: page.Parts, Name: "Prepare and Unprepare, ways / no ways, " + where.name,
+			A: "PrepareUnprepareWithWays/512cpus-monitored" + where.suffix, B: "PrepareUnprepareWithWays/baseline-monitored" + where.suffix, Goal: where.goal,
 		})
 	}
 	return append(list, nodePath(typical)...)
@@ -90,13 +90,13 @@ func comparisons() []compare.Comparison {
 func nodePath(load measure.Load) []compare.Comparison {
 	claims := fmt.Sprintf("claims=%d", load.Claims)
 	return []compare.Comparison{
-		{Name: "Prepare and Unprepare / its files alone", A: fmt.Sprintf(pair, load), B: fmt.Sprintf("PrepareUnprepare/%s/files", load)},
-		{Name: "publish unchanged / publish after a change", A: fmt.Sprintf("Publish/%s/unchanged", load), B: fmt.Sprintf("Publish/%s/renewed", load)},
-		{Name: "hook, plan / read one file", A: "Hook/" + claims + "/plan", B: "Hook/" + claims + "/baseline"},
-		{Name: "keeper, poll / read one file", A: "Keeper/" + claims + "/poll", B: "Keeper/" + claims + "/baseline"},
-		{Name: "keeper, look / read one file", A: "Keeper/" + claims + "/look", B: "Keeper/" + claims + "/baseline"},
-		{Name: "daemon, tick / read one file", A: "Lookout/" + claims + "/tick", B: "Lookout/" + claims + "/baseline"},
-		{Name: "daemon, look / read one file", A: "Lookout/" + claims + "/look", B: "Lookout/" + claims + "/baseline"},
+		{Kind: page.Parts, Name: "Prepare and Unprepare / its files alone", A: fmt.Sprintf(pair, load), B: fmt.Sprintf("PrepareUnprepare/%s/files", load)},
+		{Kind: page.Parts, Name: "publish unchanged / publish after a change", A: fmt.Sprintf("Publish/%s/unchanged", load), B: fmt.Sprintf("Publish/%s/renewed", load)},
+		{Kind: page.OneFile, Name: "hook, plan / read one file", A: "Hook/" + claims + "/plan", B: "Hook/" + claims + "/baseline"},
+		{Kind: page.OneFile, Name: "keeper, poll / read one file", A: "Keeper/" + claims + "/poll", B: "Keeper/" + claims + "/baseline"},
+		{Kind: page.OneFile, Name: "keeper, look / read one file", A: "Keeper/" + claims + "/look", B: "Keeper/" + claims + "/baseline"},
+		{Kind: page.OneFile, Name: "daemon, tick / read one file", A: "Lookout/" + claims + "/tick", B: "Lookout/" + claims + "/baseline"},
+		{Kind: page.OneFile, Name: "daemon, look / read one file", A: "Lookout/" + claims + "/look", B: "Lookout/" + claims + "/baseline"},
 	}
 }
 

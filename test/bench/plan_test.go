@@ -3,8 +3,10 @@ package main
 import (
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/page"
 	"github.com/dra-driver-numa/dra-driver-numa/test/measure"
 )
 
@@ -15,6 +17,15 @@ func TestTypicalLoadIsMeasured(t *testing.T) {
 		}
 	}
 	t.Errorf("%+v is not among the loads", typical)
+}
+
+// The page is written when all has been measured, and then needs the kinds.
+func TestEveryComparisonHasAKind(t *testing.T) {
+	for _, c := range comparisons() {
+		if !slices.Contains([]string{page.Choice, page.Pair, page.Parts, page.OneFile}, c.Kind) {
+			t.Errorf("%s is of the kind %q", c.Name, c.Kind)
+		}
+	}
 }
 
 func TestRecordedRatiosAreThoseOfTheShortRun(t *testing.T) {

@@ -15,6 +15,7 @@ type Values interface {
 // ratio is better.
 type Comparison struct {
 	Name string
+	Kind string  // comparisons of one kind have one figure; empty in a short run
 	A, B string  // benchmarks
 	Goal float64 // that the ratio must not exceed; 0: there is none
 }

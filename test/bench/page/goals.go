@@ -129,20 +129,3 @@ func spread(s compare.Spread, text func(float64) string) string {
 }
 
 func kib(bytes float64) string { return fmt.Sprintf("%.1f KiB", bytes/1024) }
-
-func ratioSection(ratios []ratio) string {
-	var rows [][]string
-	for _, r := range ratios {
-		rows = append(rows, []string{r.Name, spread(r.Spread, fraction)})
-	}
-	return "## Ratios\n![Ratios of CPU time on a logarithmic axis, with their goals](benchmarks-ratios.svg)\n\n" +
-		"The mark is the goal. \"/ kubelet\" is the kubelet's static CPU manager doing the same.\n\n" + plot.Table([]string{"this driver / the other", "ratio"}, rows)
-}
-
-func bars(ratios []ratio) plot.Bars {
-	figure := plot.Bars{Title: "CPU time of this driver / CPU time of the other", Note: "less is better; the orange mark is the goal"}
-	for _, r := range ratios {
-		figure.Bars = append(figure.Bars, plot.Bar{Name: r.Name, Median: r.Median, Low: r.Low, High: r.High, Goal: r.Goal})
-	}
-	return figure
-}

@@ -56,7 +56,10 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	figures = map[string]string{"benchmarks-ratios.svg": bars(ratios).SVG()}
+	compared, figures, err := ratioSection(ratios)
+	if err != nil {
+		return "", nil, err
+	}
 	for name, figure := range growthFigures(grown) {
 		figures[name] = figure.SVG()
 	}
@@ -65,7 +68,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 		return "", nil, err
 	}
 	sections := []string{
-		introduction, p.machine(), goals, ratioSection(ratios), growthSection(grown), pairs, p.placements(), p.costs(), notes,
+		introduction, p.machine(), goals, compared, growthSection(grown), pairs, p.placements(), p.costs(), notes,
 	}
 	return strings.Join(sections, "\n"), figures, nil
 }

@@ -16,7 +16,7 @@ import (
 func measured() Page {
 	p := Page{
 		Machine: host.Machine{Processor: "P", CPUs: 2, Kernel: "6.12", Go: "1.26", Load: "0, 0, 0"}, Rounds: 3, Each: time.Millisecond,
-		Comparisons: []compare.Comparison{{Name: "fast", A: "Hook/claims=1/plan", B: "Hook/claims=256/plan", Goal: 1}, {Name: "slow", A: "Hook/claims=1/plan", B: "Hook/claims=32/plan", Goal: 0.5}},
+		Comparisons: []compare.Comparison{{Kind: Choice, Name: "fast", A: "Hook/claims=1/plan", B: "Hook/claims=256/plan", Goal: 1}, {Kind: OneFile, Name: "slow / read one file", A: "Hook/claims=1/plan", B: "Hook/claims=32/plan", Goal: 0.5}},
 		Values:      map[string]map[string][]float64{}, Others: map[string]map[string][]float64{"Wait": {"ns/op": {5, 5, 5}}},
 		Programs: []host.Program{{Name: kubectl, Bytes: 44e6, Starts: []float64{19e6, 50e6, 19e6}}},
 	}
@@ -58,7 +58,8 @@ func TestPageSaysWhichGoalsAreMissed(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| fast | ≤ 1 | 1 | **met** |",
-		"| slow | ≤ 0.5 | 1 | **missed** |",
+		"| slow / read one file | ≤ 0.5 | 1 | **missed** |",
+		"| slow | 1 |",
 		"better on 0 of 6 machines, equal on 5, worse on [" + placement.Machines()[1] + "] | **missed** |",
 		"| `kubectl numa` on disk | ≤ 45 MB | 44.0 MB | **met** |",
 		"≤ 20 ms | 19 ms (19 ms to 50 ms) | **met** |",
@@ -83,6 +84,26 @@ func TestPageSaysWhichGoalsAreMissed(t *testing.T) {
 		if !strings.Contains(text, "("+name+")") {
 			t.Errorf("the page does not show %s", name)
 		}
+	}
+}
+
+func TestEachKindOfRatioHasAFigure(t *testing.T) {
+	p := measured()
+	_, figures, err := p.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"benchmarks-choice.svg": ">fast<", "benchmarks-file.svg": ">slow<"} {
+		if !strings.Contains(figures[file], want) {
+			t.Errorf("%s lacks %q:\n%s", file, want, figures[file])
+		}
+	}
+	if strings.Contains(figures["benchmarks-choice.svg"], ">slow<") {
+		t.Error("a figure has ratios of another kind")
+	}
+	p.Comparisons[0].Kind = "nonsense"
+	if _, _, err := p.render(); err == nil || err.Error() != "1 of 2 ratios are of no kind" {
+		t.Errorf("a ratio of no kind: %v", err)
 	}
 }
 

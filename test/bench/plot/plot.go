@@ -109,7 +109,7 @@ const (
 
 // SVG draws the figure.
 func (f Bars) SVG() string {
-	low, high := 0.1, 1.0
+	low, high := 1.0, 1.0
 	for _, bar := range f.Bars {
 		low, high = min(low, bar.Low), max(high, bar.High)
 	}
