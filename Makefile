@@ -112,6 +112,11 @@ IMAGE_LABELS  = title=dra-driver-numa version=$(VERSION) revision=$(REVISION) cr
 # another one has other bytes.
 REGISTRY ?=
 
+# The private key that signs what is pushed, as cosign generate-key-pair writes it; empty: nothing is
+# signed. COSIGN_PASSWORD is its password.
+KEY    ?=
+COSIGN := go tool -modfile=$(CURDIR)/tools/cosign.mod cosign
+
 .PHONY: release
 release: cc
 	@$(foreach package,$(CGO_PACKAGES),$(call is-installed,$(package)); )true
@@ -163,9 +168,10 @@ endef
 
 .PHONY: push
 push: $(if $(REGISTRY),release)
-	@[[ -n "$(REGISTRY)" ]] || { echo "usage: make push VERSION=v0.1.0 REGISTRY=registry.example/team" >&2; exit 2; }
+	@[[ -n "$(REGISTRY)" ]] || { echo "usage: make push VERSION=v0.1.0 REGISTRY=registry.example/team [KEY=cosign.key]" >&2; exit 2; }
 	$(STATIC) go -C deployments/push build -o ../../bin/release-programs/ .
-	bin/release-programs/push $(RELEASE) $(VERSION) $(REGISTRY)
+	bin/release-programs/push $(RELEASE) $(VERSION) $(REGISTRY) | tee bin/release-programs/pushed
+	$(if $(KEY),$(STATIC) xargs -n 1 $(COSIGN) sign --yes --key '$(KEY)' --use-signing-config=false --tlog-upload=false <bin/release-programs/pushed)
 
 # The second build is of the same files in another folder, with other times and modes, another
 # umask and time zone, and without anything that an earlier build has left.
