@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -98,7 +98,7 @@ func drawCounters(set string, counters map[string]resourceapi.Counter) string {
 
 func goldenPool(t *testing.T, name, got string) {
 	t.Helper()
-	golden.Check(t, "testdata/attached/"+name+".txt", got)
+	files.Golden(t, "testdata/attached/"+name+".txt", got)
 }
 
 // For each kind of machine, this publishes what an operator would select, not every

@@ -28,7 +28,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -155,7 +154,7 @@ func TestMetricsGolden(t *testing.T) {
 	d := openDriver(t)
 	e.Serve(Node{Driver: d, Figures: sampleFigures(d), Hooks: sampleHooks})
 	readiness.NotReady(kubeletplugin.ReasonAPIServer, "text")
-	golden.Check(t, "testdata/metrics.txt", own(scrape(t, e)))
+	files.Golden(t, "testdata/metrics.txt", own(scrape(t, e)))
 }
 
 // The tests of the alerts begin with the metrics of this node.
@@ -171,7 +170,7 @@ func TestMetricsOfANodeWithoutFaults(t *testing.T) {
 			Devices: d.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{}).Devices,
 		}
 	}, sampleHooks, nil})
-	golden.Check(t, "testdata/healthy.txt", own(scrape(t, e)))
+	files.Golden(t, "testdata/healthy.txt", own(scrape(t, e)))
 }
 
 // Each metric that is documented is sent, and the names are as Prometheus asks for.
@@ -217,7 +216,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	head, rest, _ := strings.Cut(files.Read(t, path), tableHead)
 	_, rest, _ = strings.Cut(rest, end)
-	golden.Check(t, path, head+tableHead+table.String()+end+rest)
+	files.Golden(t, path, head+tableHead+table.String()+end+rest)
 }
 
 // A daemon that waits for another one has no node to tell of.
