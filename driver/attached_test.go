@@ -16,7 +16,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -125,7 +124,7 @@ func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
 	wanted := map[string]bool{
 		"fakepcilocalities": true, "2pa-pcidomain32bits": true, "32em64t-2n8c+dax+nvme+mic+dimms": true, "40intel64-2g2n4c+pcilocality": true,
 	}
-	for _, recorded := range machines.All(t) {
+	for _, recorded := range files.RecordedMachines(t) {
 		if !wanted[recorded.Name] {
 			continue
 		}

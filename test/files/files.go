@@ -1,5 +1,5 @@
-// Package files has the temporary files, folders, archives and golden files of tests, and
-// compares texts.
+// Package files has the temporary files, folders, archives, golden files and recorded machines
+// of tests, and compares texts.
 package files
 
 import (
