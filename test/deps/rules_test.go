@@ -321,13 +321,8 @@ var arrows = []arrow{
 	{"driver", "numa/devnode", "what a claim holds is device nodes"},
 	{"numa/devnode", "numa", "a function is known by its address"},
 	{"cdi/pin", "numa/cpuset", "cgroups are given CPUs and mems"},
-	{"cdi/pin", "internal/reread", "the keeper and the daemon read the states of partitions again and again"},
-	{"cmd/dra-numa", "internal/reread", "and the daemon those of the machine"},
-	{"cdi/pin", "internal/pulse", "the keeper waits for events and looks twice a second"},
-	{"internal/reread", "internal/pulse", "a read does not wake the Go runtime"},
-	{"cmd/dra-numa", "internal/pulse", "the daemon looks each second"},
-	{"cdi/pin", "internal/kernelfs", "all cgroups are read every half minute"},
-	{"cmd/dra-numa", "internal/kernelfs", "and PCI functions every few seconds"},
+	{"cdi/pin", "internal/kernelfs", "the keeper waits for events and looks twice a second"},
+	{"cmd/dra-numa", "internal/kernelfs", "the daemon looks each second"},
 	{"cmd/numa-pin", "internal/heartbeat", "the keeper tells the daemon that it works"},
 	{"cmd/numa-pin", "internal/policies", "the keeper reads the kubelet's files for the daemon"},
 	{"kubeletplugin", "internal/histogram", "calls of the kubelet take time"},
@@ -461,6 +456,6 @@ var modules = []module{
 // hookImports is everything but the standard library in the hook numa-pin,
 // which runs at every container start and must stay small.
 var hookImports = []string{
-	"cdi/pin", "cmd/internal/cli", "cmd/numa-pin", "internal/heartbeat", "internal/histogram", "internal/kernelfs", "internal/message", "internal/policies", "internal/pulse", "internal/reread", "internal/version",
+	"cdi/pin", "cmd/internal/cli", "cmd/numa-pin", "internal/heartbeat", "internal/histogram", "internal/kernelfs", "internal/message", "internal/policies", "internal/version",
 	"numa", "numa/cpuset", "numa/devnode",
 }
