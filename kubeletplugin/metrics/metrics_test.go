@@ -22,8 +22,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -46,8 +46,8 @@ func newExporter(t testing.TB) (*Exporter, *kubeletplugin.Readiness) {
 	_ = answer.Body.Close()
 	return New(Options{
 		Version: "v1.2.3", Readiness: readiness, Requests: requests,
-		Keeper: func() (heartbeat.Beat, error) {
-			return heartbeat.Beat{At: time.Unix(1767225600, 500e6), Repairs: map[string]uint64{string(pin.CauseMems): 5}, Releases: 6, Unrepaired: 1}, nil
+		Keeper: func() (keeperfile.Beat, error) {
+			return keeperfile.Beat{At: time.Unix(1767225600, 500e6), Repairs: map[string]uint64{string(pin.CauseMems): 5}, Releases: 6, Unrepaired: 1}, nil
 		},
 	}), readiness
 }
@@ -160,7 +160,9 @@ func TestMetricsGolden(t *testing.T) {
 // The tests of the alerts begin with the metrics of this node.
 func TestMetricsOfANodeWithoutFaults(t *testing.T) {
 	e, readiness := newExporter(t)
-	e.options.Keeper = func() (heartbeat.Beat, error) { return heartbeat.Beat{At: time.Unix(1767225600, 0), Releases: 6}, nil }
+	e.options.Keeper = func() (keeperfile.Beat, error) {
+		return keeperfile.Beat{At: time.Unix(1767225600, 0), Releases: 6}, nil
+	}
 	readiness.NotReady("", "")
 	d := nodeWith(t, "rig", cpuset.New(0, 1), 2, "2")
 	e.Serve(Node{d, func() kubeletplugin.Figures {

@@ -75,8 +75,8 @@ var arrows = []arrow{
 	{"kubeletplugin/nri", "deviceclasses", "the memory policies of a ZoneConfig"},
 	{"kubeletplugin/metrics", "driver", "what zones have and claims hold is shown"},
 	{"kubeletplugin/metrics", "cdi/pin", "so is what the keeper repairs"},
-	{"kubeletplugin/metrics", "internal/heartbeat", "the keeper says it there"},
-	{"cmd/dra-numa", "internal/heartbeat", "where the keeper says it is a flag"},
+	{"kubeletplugin/metrics", "internal/keeperfile", "the keeper says it there"},
+	{"cmd/dra-numa", "internal/keeperfile", "where the keeper says it is a flag"},
 	{"kubeletplugin/metrics", "kubeletplugin", "so is what it has counted, and whether it is ready"},
 	{"kubeletplugin/metrics", "driver/nodestate", "what the kernel counts for claims is shown"},
 	{"kubeletplugin/metrics", "deviceclasses", "kinds and capacities are known by their names"},
@@ -323,10 +323,9 @@ var arrows = []arrow{
 	{"cdi/pin", "numa/cpuset", "cgroups are given CPUs and mems"},
 	{"cdi/pin", "internal/kernelfs", "the keeper waits for events and looks twice a second"},
 	{"cmd/dra-numa", "internal/kernelfs", "the daemon looks each second"},
-	{"cmd/numa-pin", "internal/heartbeat", "the keeper tells the daemon that it works"},
-	{"cmd/numa-pin", "internal/policies", "the keeper reads the kubelet's files for the daemon"},
+	{"cmd/numa-pin", "internal/keeperfile", "the keeper tells the daemon that it works, and what the kubelet's files say"},
 	{"kubeletplugin", "internal/histogram", "calls of the kubelet take time"},
-	{"kubeletplugin", "internal/policies", "a manager of the kubelet that is not none stands in the way"},
+	{"kubeletplugin", "internal/keeperfile", "a manager of the kubelet that is not none stands in the way"},
 	{"numa", "numa/cpuset", "zones, cores and caches are sets of CPUs"},
 	{"numa/draw", "numa", "what it draws is a machine"},
 	{"numa/draw", "numa/cpuset", "drawings and documents have sets of CPUs"},
@@ -456,6 +455,6 @@ var modules = []module{
 // hookImports is everything but the standard library in the hook numa-pin,
 // which runs at every container start and must stay small.
 var hookImports = []string{
-	"cdi/pin", "cmd/internal/cli", "cmd/numa-pin", "internal/heartbeat", "internal/histogram", "internal/kernelfs", "internal/message", "internal/policies", "internal/version",
+	"cdi/pin", "cmd/internal/cli", "cmd/numa-pin", "internal/histogram", "internal/keeperfile", "internal/kernelfs", "internal/message", "internal/version",
 	"numa", "numa/cpuset", "numa/devnode",
 }
