@@ -14,7 +14,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 const uid = "0f2ba7c1-2f63-4b79-8d5c-6c4f6a3f1a10"
@@ -91,7 +90,7 @@ func TestSpecGolden(t *testing.T) {
 		if err := json.Indent(&indented, text, "", "  "); err != nil {
 			t.Fatal(err)
 		}
-		golden.Check(t, "testdata/"+name+".json", indented.String())
+		files.Golden(t, "testdata/"+name+".json", indented.String())
 	}
 }
 
@@ -257,5 +256,5 @@ func TestTimeInFsyncIsCounted(t *testing.T) {
 }
 
 func TestVersionsOfASpecAreDocumented(t *testing.T) {
-	golden.Contains(t, files.Read(t, "../docs/upgrading.md"), "| CDI spec | "+specVersion+", or "+joinVersion+" for a container that joins a group of resctrl |")
+	files.Contains(t, files.Read(t, "../docs/upgrading.md"), "| CDI spec | "+specVersion+", or "+joinVersion+" for a container that joins a group of resctrl |")
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // CacheConfigKind is the kind of a CacheConfig.
@@ -91,7 +91,7 @@ func (c CacheConfig) CheckRequest(class string, asked map[resourceapi.QualifiedN
 		}
 	}
 	ways, has := asked[CapacityWays]
-	if has && c.MaxWays != 0 && (!capacity.Countable(ways) || ways.CmpInt64(int64(c.MaxWays)) > 0) {
+	if has && c.MaxWays != 0 && (!spelling.Countable(ways) || ways.CmpInt64(int64(c.MaxWays)) > 0) {
 		return fmt.Errorf("maxWays: %d, allowed are the %s ways that the request asks for, or more", c.MaxWays, ways.String())
 	}
 	return nil

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 const page = "../docs/configuration.md"
@@ -130,7 +129,7 @@ func TestReferenceIsOfTheTypes(t *testing.T) {
 		}
 		want = head + "<!-- fields of " + of + " -->\n" + r.table(t, of) + "<!-- end of fields -->\n" + tail
 	}
-	golden.Check(t, page, want)
+	files.Golden(t, page, want)
 }
 
 // TestExampleOfEveryField decodes them: each sets its field, and only that.

@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
@@ -78,7 +78,7 @@ const (
 // the metadata in a container have it: dra.numa/socket. The constants are the names that
 // this driver publishes.
 func FullName(name resourceapi.QualifiedName) resourceapi.FullyQualifiedName {
-	return attribute.FullName(DriverName, name)
+	return spelling.FullName(DriverName, name)
 }
 
 // Reading returns the CEL expression that reads an attribute:
@@ -100,7 +100,7 @@ func ReadingOr(name resourceapi.QualifiedName, fallback string) string {
 // as older builds published them: they are in support bundles, and in a cluster until the
 // daemons of all nodes are new.
 func Attribute(attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, name resourceapi.QualifiedName) resourceapi.DeviceAttribute {
-	value, _ := attribute.Of(DriverName, attributes, FullName(name))
+	value, _ := spelling.Attribute(DriverName, attributes, FullName(name))
 	return value
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -147,7 +147,7 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 	}
 	seen := make(map[resourceapi.QualifiedName]bool, len(consumed))
 	for spelled, quantity := range consumed {
-		name := capacity.Name(Name, spelled)
+		name := spelling.Capacity(Name, spelled)
 		if seen[name] {
 			return fmt.Errorf("consumedCapacity %s: it is there with and without %s/", name, Name)
 		}
@@ -157,7 +157,7 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 		if name == deviceclasses.CapacityCPU {
 			limit = cpuset.MaxCPUs
 		}
-		if quantity.Sign() < 0 || !capacity.Countable(quantity) || quantity.CmpInt64(limit) > 0 {
+		if quantity.Sign() < 0 || !spelling.Countable(quantity) || quantity.CmpInt64(limit) > 0 {
 			return fmt.Errorf("consumedCapacity %s %q: allowed are 0 to %d", name, quantity.String(), limit)
 		}
 		switch amount := quantity.Value(); {

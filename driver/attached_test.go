@@ -15,8 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -98,7 +97,7 @@ func drawCounters(set string, counters map[string]resourceapi.Counter) string {
 
 func goldenPool(t *testing.T, name, got string) {
 	t.Helper()
-	golden.Check(t, "testdata/attached/"+name+".txt", got)
+	files.Golden(t, "testdata/attached/"+name+".txt", got)
 }
 
 // For each kind of machine, this publishes what an operator would select, not every
@@ -125,7 +124,7 @@ func TestAttachedDevicesOfRecordedMachinesGolden(t *testing.T) {
 	wanted := map[string]bool{
 		"fakepcilocalities": true, "2pa-pcidomain32bits": true, "32em64t-2n8c+dax+nvme+mic+dimms": true, "40intel64-2g2n4c+pcilocality": true,
 	}
-	for _, recorded := range machines.All(t) {
+	for _, recorded := range files.RecordedMachines(t) {
 		if !wanted[recorded.Name] {
 			continue
 		}

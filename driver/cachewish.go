@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
@@ -48,7 +48,7 @@ func askedOf(claim *resourceapi.ResourceClaim, request string) map[resourceapi.Q
 	}
 	asked := make(map[resourceapi.QualifiedName]resource.Quantity)
 	for spelled, amount := range requirements.Requests {
-		asked[capacity.Name(Name, spelled)] = amount
+		asked[spelling.Capacity(Name, spelled)] = amount
 	}
 	return asked
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestConfigurationOfARequest(t *testing.T) {
@@ -113,17 +113,17 @@ func TestPreparedAgainAClaimKeepsItsConfiguration(t *testing.T) {
 	config := fromClaim(`"partition": "isolated", "memoryPolicy": "interleave"`, "r")
 	first := configured(claim("a", result("r", "numa-1", 2), counted(result("m", "numa-2", 0))), config, fromClaim(`"mixed": true, "memoryPolicy": "bind"`, "m"))
 	mustPrepare(t, driver, first)
-	files := disk.files()
-	golden.Contains(t, files[ledger.CheckpointName], `"partition":"isolated"`, `"memoryPolicy":"interleave"`, `"memoryPolicy":"bind"`)
-	if strings.Contains(files[ledger.CheckpointName], "mixed") {
-		t.Errorf("checkpoint %s: memory is mixed", files[ledger.CheckpointName])
+	before := disk.files()
+	files.Contains(t, before[ledger.CheckpointName], `"partition":"isolated"`, `"memoryPolicy":"interleave"`, `"memoryPolicy":"bind"`)
+	if strings.Contains(before[ledger.CheckpointName], "mixed") {
+		t.Errorf("checkpoint %s: memory is mixed", before[ledger.CheckpointName])
 	}
 	driver = disk.open()
 	mustPrepare(t, driver, first)
-	assertFiles(t, disk.files(), files)
+	assertFiles(t, disk.files(), before)
 	first.Status.Allocation.Devices.Config = nil
 	mustPrepare(t, driver, first)
-	assertFiles(t, disk.files(), files)
+	assertFiles(t, disk.files(), before)
 	assertConsistent(t, disk, driver)
 }
 
@@ -138,7 +138,7 @@ func TestMixedClaimIsToldTheSharedPool(t *testing.T) {
 		t.Errorf("shared with cpus %s and %s, want %s and none", shares[0].Zone().SharedCPUs, shares[1].Zone().SharedCPUs, want)
 	}
 	spec := disk.files()[specName("uid-a")]
-	golden.Contains(t, spec, `"DRA_NUMA_SHARED_CPUS_R=0-1,7"`, `"DRA_NUMA_CPUS_R=6"`, `"DRA_NUMA_CPUS_Q=2-3"`, `"--cpus=",`)
+	files.Contains(t, spec, `"DRA_NUMA_SHARED_CPUS_R=0-1,7"`, `"DRA_NUMA_CPUS_R=6"`, `"DRA_NUMA_CPUS_Q=2-3"`, `"--cpus=",`)
 	if err := driver.Unprepare("uid-other"); err != nil {
 		t.Fatal(err)
 	}

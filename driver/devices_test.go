@@ -13,7 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestDevicesGolden(t *testing.T) {
@@ -23,7 +23,7 @@ func TestDevicesGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "testdata/devices.yaml", string(got))
+	files.Golden(t, "testdata/devices.yaml", string(got))
 }
 
 // The API server refuses a policy whose step is larger than the capacity. The scheduler

@@ -20,7 +20,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -133,7 +133,7 @@ func TestAClaimGetsTheNodesOfItsFunctions(t *testing.T) {
 		t.Errorf("strays %v, want none: a PCI function is of no zone", strays)
 	}
 	spec := disk.files()[specName("uid-a")]
-	golden.Contains(t, spec,
+	files.Contains(t, spec,
 		`{"path":"/dev/nvme1n1","type":"b","major":259,"minor":32,"permissions":"rw"}`,
 		`"DRA_NUMA_PCI_CARDS=0001:31:00.1,0001:31:00.2"`,
 		`"DRA_NUMA_PCI_DRIVE=0001:23:00.0"`,

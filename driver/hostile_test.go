@@ -7,7 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/test/hostile"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // hostileClaim is a claim of a tenant as the scheduler allocates it. The name of its request
@@ -38,8 +38,8 @@ func TestNoFieldOfAClaimIsObeyed(t *testing.T) {
 	mustPrepare(t, driver, other)
 	before, held := disk.files(), grantOf(driver, "uid-other")
 	refused, granted := 0, 0
-	hostile.Variants(t, strings.ReplaceAll(hostileClaim, "POOL", node), func(path string, object any) {
-		text, err := json.Marshal(object)
+	object.Variants(t, strings.ReplaceAll(hostileClaim, "POOL", node), func(path string, variant any) {
+		text, err := json.Marshal(variant)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestNoFieldOfAClaimIsObeyed(t *testing.T) {
 		}
 		if _, _, err = driver.Prepare(&wanted, nil); err != nil {
 			refused++
-			if text := err.Error(); hostile.Fault(text) != "" || strings.Contains(text, "\n") || len(text) > mostOfAnError {
+			if text := err.Error(); object.PrintFault(text) != "" || strings.Contains(text, "\n") || len(text) > mostOfAnError {
 				t.Errorf("%s: %d bytes, %.300q", path, len(text), text)
 			}
 		} else {

@@ -7,7 +7,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -46,8 +46,8 @@ func SuspectsOf(all []*resourceapi.ResourceSlice) (suspects []Suspect) {
 // slotOf returns the CPU of a device that is a time slot: its driver gives it the attributes
 // core and slotIndex. Read in time-share.fabiendupont.io.
 func slotOf(driver string, device *resourceapi.Device) (cpu int, isSlot bool) {
-	core, _ := attribute.Of(driver, device.Attributes, attribute.FullName(driver, "core"))
-	if _, has := attribute.Of(driver, device.Attributes, attribute.FullName(driver, "slotIndex")); !has || core.IntValue == nil {
+	core, _ := spelling.Attribute(driver, device.Attributes, spelling.FullName(driver, "core"))
+	if _, has := spelling.Attribute(driver, device.Attributes, spelling.FullName(driver, "slotIndex")); !has || core.IntValue == nil {
 		return 0, false
 	}
 	return int(*core.IntValue), *core.IntValue >= 0 && *core.IntValue < cpuset.MaxCPUs

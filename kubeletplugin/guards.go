@@ -28,7 +28,7 @@ type guards struct {
 // check returns the first reason why the node must not offer zones now, or nil. It
 // looks again at each call. Until the API server has listed the node's slices, it
 // returns errNotListed, and until the keeper has looked at the kubelet,
-// policies.ErrUnknown.
+// keeperfile.ErrUnknown.
 func (g *guards) check() error {
 	if !g.slices.listed() {
 		return errNotListed

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -41,7 +41,7 @@ func write(t *testing.T, root, name, text string) {
 // keep does what the keeper does.
 func keep(t *testing.T, root string) {
 	t.Helper()
-	files.Write(t, filepath.Join(root, policies.File), string(policies.Read(os.DirFS(root), testBoot).Encode()))
+	files.Write(t, filepath.Join(root, keeperfile.PoliciesName), string(keeperfile.ReadPolicies(os.DirFS(root), testBoot).Encode()))
 }
 
 func TestManagersOfTheKubelet(t *testing.T) {
@@ -63,7 +63,7 @@ func TestManagersOfTheKubelet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			keep(t, root)
-			for file, text := range map[string]string{policies.CPUManagerFile: row.cpu, policies.MemoryManagerFile: row.memory} {
+			for file, text := range map[string]string{keeperfile.CPUManagerFile: row.cpu, keeperfile.MemoryManagerFile: row.memory} {
 				if text != "" {
 					write(t, root, file, text)
 				}
@@ -226,15 +226,15 @@ func TestSlicesStayUntilTheKeeperHasLooked(t *testing.T) {
 		c := newCluster()
 		p := startReady(t, c)
 		c.ClearActions()
-		if err := os.Remove(filepath.Join(p.root, policies.File)); err != nil {
+		if err := os.Remove(filepath.Join(p.root, keeperfile.PoliciesName)); err != nil {
 			t.Fatal(err)
 		}
-		waitNotReady(t, p, policies.ErrUnknown.Error(), 2*guardInterval)
+		waitNotReady(t, p, keeperfile.ErrUnknown.Error(), 2*guardInterval)
 		if devices := devicesOf(t, c); len(devices) == 0 {
 			t.Error("devices are withdrawn")
 		}
 		s := &claimServer{Plugin: &Plugin{driver: recoveredDriver(t)}, client: c, guards: p.guards}
-		if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, policies.ErrUnknown) {
+		if _, _, err := s.prepare(t.Context(), allocated("early", "uid-1")); !errors.Is(err, keeperfile.ErrUnknown) {
 			t.Errorf("a new claim: error %v", err)
 		}
 		keep(t, p.root)

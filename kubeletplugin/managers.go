@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 )
 
 // manager is a resource manager of the kubelet. Unless its policy is none, it decides
@@ -16,17 +16,17 @@ type manager struct {
 	state  string // file in the kubelet's root directory that names the policy in force
 	effect string
 	remedy string // what to set in the kubelet's configuration
-	policy func(policies.Policies) policies.Policy
+	policy func(keeperfile.Policies) keeperfile.Policy
 }
 
 var managers = [...]manager{
 	{
-		"CPU manager", policies.CPUManagerFile, "which rewrites the cpuset of every container", "cpuManagerPolicy: none",
-		func(p policies.Policies) policies.Policy { return p.CPU },
+		"CPU manager", keeperfile.CPUManagerFile, "which rewrites the cpuset of every container", "cpuManagerPolicy: none",
+		func(p keeperfile.Policies) keeperfile.Policy { return p.CPU },
 	},
 	{
-		"memory manager", policies.MemoryManagerFile, "which binds containers to NUMA nodes of its own choice", "memoryManagerPolicy: None",
-		func(p policies.Policies) policies.Policy { return p.Memory },
+		"memory manager", keeperfile.MemoryManagerFile, "which binds containers to NUMA nodes of its own choice", "memoryManagerPolicy: None",
+		func(p keeperfile.Policies) keeperfile.Policy { return p.Memory },
 	},
 }
 
@@ -35,7 +35,7 @@ var managers = [...]manager{
 // such managers in one line, because each of them takes a restart of the kubelet. A manager
 // without a state file has never run. kubeletRoot is only for the message.
 func checkManagers(dir fs.FS, boot, kubeletRoot string) error {
-	said, err := policies.Load(dir, boot)
+	said, err := keeperfile.LoadPolicies(dir, boot)
 	if err != nil {
 		return err
 	}

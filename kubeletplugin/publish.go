@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 )
 
 const (
@@ -185,7 +185,7 @@ func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 		if problem = p.correct(ctx); problem == nil {
 			problem = p.rehearsal()
 		}
-	case !errors.Is(problem, policies.ErrUnknown):
+	case !errors.Is(problem, keeperfile.ErrUnknown):
 		p.withdraw(ctx)
 	}
 	if !errors.Is(problem, errSlicesWait) { // the node is as ready as with the slices of before

@@ -7,13 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestEveryProblemHasAReason(t *testing.T) {
 	for reason, problem := range map[Reason]error{
-		ReasonAPIServer: errNotListed, ReasonKeeper: policies.ErrUnknown, ReasonDroppedField: &droppedError{},
+		ReasonAPIServer: errNotListed, ReasonKeeper: keeperfile.ErrUnknown, ReasonDroppedField: &droppedError{},
 		ReasonOtherDriver: guardError{ReasonOtherDriver, "driver"}, ReasonKubeletManager: guardError{ReasonKubeletManager, "static"},
 		ReasonRehearsal: guardError{ReasonRehearsal, "disk"},
 	} {

@@ -3,7 +3,7 @@ package kubeletplugin
 import (
 	"errors"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 )
 
 // Reason says in one word why a daemon is not ready. The text of the problem, which names
@@ -32,7 +32,7 @@ func reasonOf(problem error) Reason {
 		return guard.reason
 	case errors.As(problem, &dropped):
 		return ReasonDroppedField
-	case errors.Is(problem, policies.ErrUnknown):
+	case errors.Is(problem, keeperfile.ErrUnknown):
 		return ReasonKeeper
 	}
 	return ReasonAPIServer

@@ -19,7 +19,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // served is a plugin as a kubelet meets it.
@@ -122,7 +121,7 @@ func TestMetadataOfPreparedClaims(t *testing.T) {
 		}
 	}
 	text := files.Read(t, filepath.Join(s.dir, "dra-device-metadata", "default_c", "zone", "metadata.json"))
-	golden.Contains(t, text, `"metadata.resource.k8s.io/v1beta1"`, `"dra.numa/cpus"`, `"0-1"`, `"resource.kubernetes.io/numaNode"`)
+	files.Contains(t, text, `"metadata.resource.k8s.io/v1beta1"`, `"dra.numa/cpus"`, `"0-1"`, `"resource.kubernetes.io/numaNode"`)
 	if got, want := listDir(t, s.cdiDir), []string{"dra.numa_metadata_uid-1_zone.json"}; !slices.Equal(got, want) {
 		t.Errorf("CDI specs %q, want %q", got, want)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // files is a machine's tree as text by path; a text that starts with "-> " is a symbolic
@@ -71,7 +71,7 @@ func mustReadFS(t *testing.T, root fs.FS) Machine {
 }
 
 // sameJSON has a short name because most tests of this package compare with it.
-var sameJSON = golden.SameJSON
+var sameJSON = testfiles.SameJSON
 
 // rigFiles is the default node of the test cluster: 2 sockets × 2 dies × 2 cores × 2
 // threads on 4 NUMA nodes of 1 GiB with one L3 each. CPU n is in node n/4; its sibling is

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // snapshots are the recorded machines and what is special about each: a drawing of the
@@ -269,7 +269,7 @@ func draw(m Machine) string {
 }
 
 func TestReadTakesEveryRecordedMachine(t *testing.T) {
-	list := machines.All(t)
+	list := testfiles.RecordedMachines(t)
 	for _, recorded := range list {
 		t.Run(recorded.Name, func(t *testing.T) {
 			t.Parallel()

@@ -9,18 +9,18 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/test/hostile"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // reviewed are objects that the API server asks the webhook about, by kind.
 var reviewed = map[string]string{
 	"ResourceClaim": `
-metadata: {name: c, namespace: ns, labels: {app: a}, annotations: {resource.kubernetes.io/pod-claim-name: c}, ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u9, controller: true}]}` + hostile.ClaimSpec,
+metadata: {name: c, namespace: ns, labels: {app: a}, annotations: {resource.kubernetes.io/pod-claim-name: c}, ownerReferences: [{apiVersion: v1, kind: Pod, name: p, uid: u9, controller: true}]}` + object.FullClaimSpec,
 	"ResourceClaimTemplate": `
 metadata: {name: t, namespace: ns, labels: {app: a}}
 spec:
   metadata: {labels: {app: a}, annotations: {resource.kubernetes.io/pod-claim-name: c}}` +
-		strings.ReplaceAll(hostile.ClaimSpec, "\n", "\n  "),
+		strings.ReplaceAll(object.FullClaimSpec, "\n", "\n  "),
 	"DeviceClass": `
 metadata: {name: quiet, labels: {app: a}}
 spec:
@@ -53,14 +53,14 @@ const longest = 16 << 10
 // a pod that requests too little.
 func TestNoFieldOfAReviewIsObeyed(t *testing.T) {
 	handler := enforcing(t, cluster(t, nil))
-	if response := answerTo(t, handler, "/enforce", "Pod", hostile.Parse(t, reviewed["Pod"])[0]); response == nil || response.Allowed {
+	if response := answerTo(t, handler, "/enforce", "Pod", object.Documents(t, reviewed["Pod"])[0]); response == nil || response.Allowed {
 		t.Fatalf("the pod as written: %+v, want it refused", response)
 	}
 	tried := 0
 	for kind, text := range reviewed {
-		hostile.Variants(t, text, func(path string, object any) {
+		object.Variants(t, text, func(path string, variant any) {
 			for _, endpoint := range []string{"/validate", "/mutate", "/enforce"} {
-				if response := answerTo(t, handler, endpoint, kind, object); response != nil {
+				if response := answerTo(t, handler, endpoint, kind, variant); response != nil {
 					checkWords(t, endpoint+" of a "+kind+" with "+path, response)
 					if endpoint == "/enforce" && kind == "Pod" && response.Allowed && !strings.Contains(path, "resourceClaims") && !strings.Contains(path, ".requests.") {
 						t.Errorf("%s is accepted", path)
@@ -83,7 +83,7 @@ func checkWords(t *testing.T, what string, response *admissionv1.AdmissionRespon
 		words = append(words, response.Result.Message)
 	}
 	for _, word := range words {
-		if fault := hostile.Fault(word); fault != "" || strings.Contains(word, "\n") || len(word) > longest {
+		if fault := object.PrintFault(word); fault != "" || strings.Contains(word, "\n") || len(word) > longest {
 			t.Errorf("%s: %d bytes, %s: %.300q", what, len(word), fault, word)
 		}
 	}
@@ -91,11 +91,11 @@ func checkWords(t *testing.T, what string, response *admissionv1.AdmissionRespon
 
 // answerTo asks about an object as it is created. It returns nil if there is no answer, which
 // the API server takes for a refusal where it matters.
-func answerTo(t *testing.T, handler http.Handler, path, kind string, object any) *admissionv1.AdmissionResponse {
+func answerTo(t *testing.T, handler http.Handler, path, kind string, asked any) *admissionv1.AdmissionResponse {
 	t.Helper()
 	request := &admissionv1.AdmissionRequest{Namespace: "ns", Name: "p", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind{Kind: kind}}
 	var err error
-	if request.Object.Raw, err = json.Marshal(object); err != nil {
+	if request.Object.Raw, err = json.Marshal(asked); err != nil {
 		t.Fatal(err)
 	}
 	body, err := json.Marshal(admissionv1.AdmissionReview{Request: request})
@@ -104,7 +104,7 @@ func answerTo(t *testing.T, handler http.Handler, path, kind string, object any)
 	}
 	recorder := post(handler, path, body)
 	if recorder.Code != http.StatusOK {
-		if fault := hostile.Fault(strings.TrimSuffix(recorder.Body.String(), "\n")); fault != "" || recorder.Body.Len() > longest {
+		if fault := object.PrintFault(strings.TrimSuffix(recorder.Body.String(), "\n")); fault != "" || recorder.Body.Len() > longest {
 			t.Errorf("%s of a %s: %s", path, kind, fault)
 		}
 		return nil

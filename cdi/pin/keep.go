@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/pulse"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 )
 
 const (
@@ -42,10 +41,10 @@ type Keeper struct {
 	Also   func() error
 	AlsoOn []string
 
-	counts Counts            // what it has done
-	told   map[string]string // what was last logged about a cgroup, the records or inotify, while that is at fault
-	states reread.Files      // of the recorded cgroups at the last look
-	asked  time.Time         // when Also was last called
+	counts Counts              // what it has done
+	told   map[string]string   // what was last logged about a cgroup, the records or inotify, while that is at fault
+	states kernelfs.FirstLines // of the recorded cgroups at the last look
+	asked  time.Time           // when Also was last called
 }
 
 // Run keeps the recorded cgroups as they should be until the context ends, which it
@@ -54,7 +53,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	events, err := newWatch()
 	k.tell("inotify", err)
 	defer events.close()
-	beat, err := pulse.New(pollEvery, events.files()...)
+	beat, err := kernelfs.NewPulse(pollEvery, events.files()...)
 	k.tell("timer", err)
 	if err == nil {
 		defer func() { _ = beat.Close() }() // it ends with the process, too
@@ -113,7 +112,7 @@ func (k *Keeper) unreadable(name string) error {
 }
 
 // await returns when there may be something to do, or when the context ends.
-func (k *Keeper) await(ctx context.Context, events *watch, beat *pulse.Pulse) {
+func (k *Keeper) await(ctx context.Context, events *watch, beat *kernelfs.Pulse) {
 	for ctx.Err() == nil {
 		if beat == nil {
 			sleep(ctx, pollEvery)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
 )
 
 // Lookout looks at the partitions of the host and at the recorded cgroups. A look reads
@@ -22,7 +21,7 @@ type Lookout struct {
 	cgroups, records string
 	others           []string // directories whose entries count, too
 	events           watch
-	states           reread.Files
+	states           kernelfs.FirstLines
 	again            bool // the last look missed what happened before it followed it
 }
 

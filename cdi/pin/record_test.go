@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 func someRecord() record {
@@ -123,7 +122,7 @@ func TestForeignRecords(t *testing.T) {
 	if len(list) != 1 || list[0].Cgroup != ctrA || list[0].Fault != "" || err == nil {
 		t.Errorf("Inspect = %+v, %v", list, err)
 	}
-	golden.Contains(t, err.Error(),
+	files.Contains(t, err.Error(),
 		`read record "torn.json": unexpected end of JSON input`, `read record "other.json": it belongs to cgroup "k/be/pod/abc"`,
 		`"empty.json"`, `"big.json": more than`, `"folder.json": not a regular file`, `"link.json": not a regular file`,
 	)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 )
 
 // TestKernelTakesCPUsFromPartitions says in which ways this kernel takes CPUs from a
@@ -31,7 +31,7 @@ func TestKernelTakesCPUsFromPartitions(t *testing.T) {
 			if err != nil || len(list) != 1 {
 				t.Fatal(list, err)
 			}
-			var states reread.Files
+			var states kernelfs.FirstLines
 			defer states.Close()
 			states.Follow(k.root.FS(), stateFiles(list))
 			events, err := newWatch()

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/pulse"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 )
 
 // What is reported of a directory is entries that come and go, and not what is written to
@@ -96,7 +96,7 @@ func (w *watch) poll() (changed bool) {
 		return true
 	}
 	for buf := make([]byte, 4096); ; {
-		n, err := pulse.Read(w.fd, buf)
+		n, err := kernelfs.Read(w.fd, buf)
 		if n <= 0 || err != nil {
 			return changed // EAGAIN
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 func (f *Facts) balance() accounting.Report {
@@ -74,7 +74,7 @@ func largeSteps(node string, device *resourceapi.Device) (findings []Finding) {
 		if policy == nil || policy.ValidRange == nil || policy.ValidRange.Step == nil || !accounting.IsCapacity(key) {
 			continue
 		}
-		if step := *policy.ValidRange.Step; !capacity.Countable(step) || step.Cmp(most) > 0 {
+		if step := *policy.ValidRange.Step; !spelling.Countable(step) || step.Cmp(most) > 0 {
 			findings = append(findings, Finding{
 				Node: node, Component: "device " + device.Name, Setting: "step of " + string(key),
 				Expected: fmt.Sprintf("at most %s: the webhook takes it for that", most.String()), Detected: step.String(),

@@ -53,6 +53,23 @@ func tunings(claim *resourceapi.ResourceClaim, node string) (settings []devicecl
 	return settings
 }
 
+// tuningClaims returns the claims that set something of their CPUs, by node.
+func (f *Facts) tuningClaims() map[string][]string {
+	names := make(map[string][]string)
+	for _, claim := range f.Objects.Claims {
+		var node string // all devices of a claim are on one node
+		for _, device := range claim.Status.Devices {
+			if device.Driver == driver.Name {
+				node = device.Pool
+			}
+		}
+		if len(tunings(claim, node)) > 0 {
+			names[node] = append(names[node], claim.Namespace+"/"+claim.Name)
+		}
+	}
+	return names
+}
+
 // unpreparedClaim finds claims of pods that have had a node for long, and for which the
 // driver has written no device to the status.
 func unpreparedClaim(f *Facts) (findings []Finding) {
@@ -109,21 +126,6 @@ func (f *Facts) faulty(name string, detected func(*metav1.Condition) string, exp
 				break
 			}
 		}
-	}
-	return findings
-}
-
-// staleSlices finds slices of nodes that do not exist. The scheduler may count their
-// devices as there.
-func staleSlices(f *Facts) (findings []Finding) {
-	nodes, told := f.nodeObjects(), make(map[string]bool)
-	for _, slice := range f.zones() {
-		name := *slice.Spec.NodeName
-		if nodes[name] != nil || told[name] {
-			continue
-		}
-		told[name] = true
-		findings = append(findings, Finding{Node: name, Component: driver.Name, Setting: "ResourceSlices", Expected: "only of nodes that exist", Detected: "no Node " + name})
 	}
 	return findings
 }

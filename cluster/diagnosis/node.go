@@ -1,14 +1,17 @@
 package diagnosis
 
 import (
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -72,96 +75,141 @@ func (f *Facts) grantable(node string) (cpus cpuset.Set, known bool) {
 	return cpus.Difference(*state.Layout.Reserved), true
 }
 
-// kubeletManager finds managers of the kubelet that assign CPUs and memory without
-// considering claims.
-func kubeletManager(f *Facts) (findings []Finding) {
-	for _, node := range f.Nodes() {
-		kubelet := f.Kubelets[node]
-		check := func(setting, want, got string) {
-			if got != "" && !strings.EqualFold(got, want) {
-				findings = append(findings, Finding{Node: node, Component: "kubelet", Setting: setting, Expected: want, Detected: got})
-			}
+// autoscaler finds nodes with zones that Cluster Autoscaler may remove while claims use
+// them: it goes by the requests of pods. Only kube-system counts, where tenants cannot
+// create pods.
+func autoscaler(f *Facts) (findings []Finding) {
+	name := ""
+	for _, pod := range f.Objects.Pods {
+		if pod.Namespace == metav1.NamespaceSystem && !snapshot.Finished(pod) && runsImage(pod, "cluster-autoscaler") {
+			name = pod.Namespace + "/" + pod.Name
+			break
 		}
-		check("cpuManagerPolicy", "none", kubelet.CPUManagerPolicy)
-		check("memoryManagerPolicy", "None", kubelet.MemoryManagerPolicy)
 	}
-	return findings
+	if name == "" {
+		return nil
+	}
+	var open []string
+	nodes := f.nodeObjects()
+	for _, node := range f.Nodes() {
+		if object := nodes[node]; object != nil && object.Annotations[scaleDownDisabled] != "true" {
+			open = append(open, node)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Component: "Pod " + name, Setting: "removal of nodes",
+		Expected: "the annotation " + scaleDownDisabled + "=true on nodes with zones, because a node whose claims hold all CPUs can look unused",
+		Detected: "not on " + message.First(open, 3),
+	}}
 }
 
-// topologyManager finds policies of the kubelet that refuse pods by the NUMA nodes of
-// device plugins' devices, which the scheduler does not know.
-func topologyManager(f *Facts) (findings []Finding) {
+// runsImage reports whether the last part of an image's path, without tag and digest, is
+// the name.
+func runsImage(pod *corev1.Pod, name string) bool {
+	for _, container := range pod.Spec.Containers {
+		if imageName(container.Image) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// nriOff finds nodes whose container runtime does not offer NRI although the chart uses
+// it. Only nodes that were asked say so.
+func nriOff(f *Facts) (findings []Finding) {
 	for _, node := range f.Nodes() {
-		if policy := f.Kubelets[node].TopologyManagerPolicy; policy == "restricted" || policy == "single-numa-node" {
+		if state := f.States[node]; state != nil && state.Host != nil && state.Host.NRI != nil && !*state.Host.NRI {
 			findings = append(findings, Finding{
-				Node: node, Component: "kubelet", Setting: "topologyManagerPolicy",
-				Expected: "none or best-effort, because the others refuse pods without considering claims", Detected: policy,
+				Node: node, Component: "container runtime", Setting: "NRI",
+				Expected: "on, because nri.enabled is set in the chart: mixed and shared claims and memoryPolicy need it", Detected: "no socket nri.sock",
 			})
 		}
 	}
 	return findings
 }
 
-// reservedMemory finds memory that the kubelet reserves but that claims may get.
-func reservedMemory(f *Facts) (findings []Finding) {
-	if len(f.Installation.DaemonSets) == 0 {
-		return nil // not known, or already a finding
-	}
-	daemon := f.Installation.daemon()
-	for _, flag := range []string{"config", "kubelet-config", "reserved-memory"} {
-		if _, given := Argument(daemon, flag); given {
-			return nil // it may reserve as much, or more
-		}
-	}
+// cachesPublished finds nodes that publish no caches although their NodeConfig divides them.
+// Only nodes that were asked say so.
+func cachesPublished(f *Facts) (findings []Finding) {
 	for _, node := range f.Nodes() {
-		var reserved []string
-		for _, entry := range f.Kubelets[node].ReservedMemory {
-			for _, name := range slices.Sorted(maps.Keys(entry.Limits)) {
-				reserved = append(reserved, fmt.Sprintf("%s of %s of NUMA node %d", text(entry.Limits, name), name, entry.NumaNode))
-			}
-		}
-		if len(reserved) > 0 {
+		if state := f.States[node]; state != nil && state.Host != nil && state.Host.NoCaches != "" {
 			findings = append(findings, Finding{
-				Node: node, Component: DaemonName, Setting: "reservedMemory",
-				Expected: "what the kubelet reserves: " + strings.Join(reserved, ", "),
-				Detected: "nothing, because neither reservedMemory nor kubelet.configFile is set",
+				Node: node, Component: deviceclasses.NodeConfigKind, Setting: "cache", Expected: "caches that the node can divide", Detected: state.Host.NoCaches,
 			})
 		}
 	}
 	return findings
 }
 
-// reservedCPUs finds CPUs that the kubelet reserves but that claims may get.
-func reservedCPUs(f *Facts) (findings []Finding) {
-	if len(f.Installation.DaemonSets) == 0 {
-		return nil // not known, or already a finding
-	}
-	daemon := f.Installation.daemon()
-	if _, file := Argument(daemon, "config"); file {
-		return nil // a NodeConfig may reserve other CPUs on each node
-	}
-	if _, follows := Argument(daemon, "kubelet-config"); follows {
-		if _, set := Argument(daemon, "reserved-cpus"); !set {
-			return nil
-		}
-	}
-	for _, node := range f.Nodes() {
-		reserved := f.Kubelets[node].ReservedSystemCPUs
-		kubelet, err := cpuset.Parse(reserved)
-		if reserved == "" || err != nil {
-			continue // none, or a value that no kubelet accepts
-		}
-		detected := "the first core, because neither reservedCPUs nor kubelet.configFile is set"
-		if text, set := Argument(daemon, "reserved-cpus"); set {
-			if ours, err := cpuset.Parse(text); err == nil && kubelet.IsSubsetOf(ours) {
-				continue
+// staleProfile finds nodes whose labels choose other profiles than when their daemon started.
+// Only nodes that were asked say so.
+func staleProfile(f *Facts) (findings []Finding) {
+	return profileFindings(f, "as the profiles for the labels of the node say; the daemon starts again for them within an hour, if the machine can have these settings",
+		func(p *nodestate.Profiles) (fields []string) {
+			for _, field := range p.Stale {
+				fields = append(fields, field+": as the labels said when the daemon started")
 			}
-			detected = text
-		}
-		findings = append(findings, Finding{
-			Node: node, Component: DaemonName, Setting: "reservedCPUs",
-			Expected: fmt.Sprintf("at least %s, the kubelet's reservedSystemCPUs", kubelet), Detected: detected,
+			return fields
 		})
+}
+
+// profileOverlap finds nodes for which several profiles set the same field. Only nodes that
+// were asked say so.
+func profileOverlap(f *Facts) []Finding {
+	return profileFindings(f, "one profile that sets it, or profiles in this order: the last one wins", func(p *nodestate.Profiles) []string { return p.Overlapping })
+}
+
+// profileFindings makes a finding of each line, which begins with the name of a field.
+func profileFindings(f *Facts, expected string, lines func(*nodestate.Profiles) []string) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		state := f.States[node]
+		if state == nil || state.Host == nil || state.Host.Profiles == nil {
+			continue
+		}
+		for _, line := range lines(state.Host.Profiles) {
+			field, detected, _ := strings.Cut(line, ": ")
+			findings = append(findings, Finding{Node: node, Component: deviceclasses.NodeConfigKind, Setting: field, Expected: expected, Detected: detected})
+		}
+	}
+	return findings
+}
+
+// movedInterrupts finds nodes on which irqbalance moves interrupts, perhaps to the CPUs of
+// claims. Only nodes that were asked say so.
+func movedInterrupts(f *Facts) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		if state := f.States[node]; state != nil && state.Host != nil && state.Host.Irqbalance != "" {
+			findings = append(findings, Finding{
+				Node: node, Component: "irqbalance", Setting: "IRQBALANCE_BANNED_CPULIST",
+				Expected: "the CPUs that claims may get, or no irqbalance", Detected: "not visible; irqbalance runs in the cgroup " + state.Host.Irqbalance,
+			})
+		}
+	}
+	return findings
+}
+
+// powerService finds services that change what claims of their node set. Only nodes that
+// were asked say so.
+func powerService(f *Facts) (findings []Finding) {
+	tuned := f.tuningClaims()
+	for _, node := range f.Nodes() {
+		state, claims := f.States[node], tuned[node]
+		if state == nil || state.Host == nil || len(claims) == 0 {
+			continue
+		}
+		for _, service := range state.Host.Services {
+			if service == nodestate.ServiceIrqbalance {
+				continue // movedInterrupts finds it
+			}
+			findings = append(findings, Finding{
+				Node: node, Component: service, Setting: "CPUs of claims",
+				Expected: "not changed by the service, because claims of this node set their frequencies, idle states or interrupts: " + message.First(claims, 3),
+				Detected: "not visible; the service runs",
+			})
+		}
 	}
 	return findings
 }

@@ -107,3 +107,18 @@ func deviceTaint(f *Facts) (findings []Finding) {
 	}
 	return findings
 }
+
+// staleSlices finds slices of nodes that do not exist. The scheduler may count their
+// devices as there.
+func staleSlices(f *Facts) (findings []Finding) {
+	nodes, told := f.nodeObjects(), make(map[string]bool)
+	for _, slice := range f.zones() {
+		name := *slice.Spec.NodeName
+		if nodes[name] != nil || told[name] {
+			continue
+		}
+		told[name] = true
+		findings = append(findings, Finding{Node: name, Component: driver.Name, Setting: "ResourceSlices", Expected: "only of nodes that exist", Detected: "no Node " + name})
+	}
+	return findings
+}

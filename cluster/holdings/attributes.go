@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // attribute returns an attribute by the name of package deviceclasses; the zero value if
@@ -20,7 +20,7 @@ func (e *entry) attribute(name resourceapi.QualifiedName) resourceapi.DeviceAttr
 	if e.published == nil {
 		return resourceapi.DeviceAttribute{}
 	}
-	value, _ := attribute.Of(e.id.driver, e.published.Attributes, deviceclasses.FullName(name))
+	value, _ := spelling.Attribute(e.id.driver, e.published.Attributes, deviceclasses.FullName(name))
 	return value
 }
 
@@ -75,8 +75,8 @@ func (e *entry) attributes() map[string]string {
 		return list
 	}
 	for name := range e.published.Attributes {
-		full := attribute.FullName(e.id.driver, name)
-		value, _ := attribute.Of(e.id.driver, e.published.Attributes, full)
+		full := spelling.FullName(e.id.driver, name)
+		value, _ := spelling.Attribute(e.id.driver, e.published.Attributes, full)
 		list[string(full)] = valueOf(value)
 	}
 	return list

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // share returns one result of an allocation, with what the driver reported about it.
@@ -19,7 +19,7 @@ func (inv *inventory) share(claim *resourceapi.ResourceClaim, result *resourceap
 	}
 	if !s.Admin && len(result.ConsumedCapacity) > 0 {
 		s.Amounts = make(map[string]resource.Quantity, len(result.ConsumedCapacity))
-		for name, amount := range capacity.Amounts(result.Driver, result.ConsumedCapacity) {
+		for name, amount := range spelling.Amounts(result.Driver, result.ConsumedCapacity) {
 			s.Amounts[string(name)] = amount.DeepCopy()
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // This file mirrors nodeallocatabledynamicresources.go of the scheduler's plugin
@@ -155,7 +155,7 @@ func mappedQuantity(mapping *resourceapi.NodeAllocatableMapping, result *resourc
 	if result.ConsumedCapacity == nil {
 		return resource.Quantity{}, errors.New("it counts by a capacity, but the claim consumes no capacity")
 	}
-	consumed := capacity.Amounts(result.Driver, result.ConsumedCapacity)[*mapping.CapacityKey].DeepCopy()
+	consumed := spelling.Amounts(result.Driver, result.ConsumedCapacity)[*mapping.CapacityKey].DeepCopy()
 	if multiplier := mapping.CapacityMultiplier; multiplier != nil && multiplier.Cmp(resource.MustParse("1")) != 0 {
 		product, factor := consumed.AsDec(), multiplier.DeepCopy()
 		product.Mul(product, factor.AsDec())

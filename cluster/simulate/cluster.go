@@ -30,7 +30,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Cluster is a snapshot and the changes to it when pods are placed. Only one goroutine
@@ -138,7 +138,7 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 // addKinds remembers the kind of a device.
 func (c *Cluster) addKinds(driver string, device *resourceapi.Device) {
 	for name, value := range device.Attributes {
-		if full := attribute.FullName(driver, name); funnel.IsKind(full) && value.StringValue != nil {
+		if full := spelling.FullName(driver, name); funnel.IsKind(full) && value.StringValue != nil {
 			c.kinds[funnel.Kind(full, *value.StringValue)] = true
 		}
 	}

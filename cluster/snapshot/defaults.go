@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	amounts "k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // This file sets the defaults of an API server of Kubernetes 1.37, as far as they
@@ -146,7 +146,7 @@ func limit[N ~string](list map[N]amounts.Quantity) {
 // limitAmount replaces an amount that is too large to compute with by the largest that is
 // not. No device and no node has as much as that. nil stays nil.
 func limitAmount(amount *amounts.Quantity) {
-	if amount != nil && !capacity.Countable(*amount) {
+	if amount != nil && !spelling.Countable(*amount) {
 		*amount = *amounts.NewQuantity(math.MaxInt64*int64(amount.Sign()), amounts.DecimalSI)
 	}
 }

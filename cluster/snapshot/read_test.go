@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 func TestReadTakesDocumentsJSONAndLists(t *testing.T) {
@@ -366,11 +366,11 @@ spec:
 		"init container":   pod.InitContainers[0].Resources.Limits["cpu"],
 		"main container":   pod.Containers[0].Resources.Requests["cpu"],
 	} {
-		if !capacity.Countable(amount) || amount.CmpInt64(math.MaxInt64) != 0 {
+		if !spelling.Countable(amount) || amount.CmpInt64(math.MaxInt64) != 0 {
 			t.Errorf("%s: %s", what, amount.String())
 		}
 	}
-	if amount := template.Capacity.Requests["cpu"]; !capacity.Countable(amount) || amount.Sign() >= 0 {
+	if amount := template.Capacity.Requests["cpu"]; !spelling.Countable(amount) || amount.Sign() >= 0 {
 		t.Errorf("template: %s", amount.String())
 	}
 	if memory := claim.Spec.Devices.Requests[0].Exactly.Capacity.Requests["memory"]; memory.String() != "1Gi" {

@@ -19,8 +19,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Pod explains a pod that has a node.
@@ -297,7 +297,7 @@ func othersOn(s *snapshot.Snapshot, claim *resourceapi.ResourceClaim, on resourc
 			continue
 		}
 		for _, result := range other.Status.Allocation.Devices.Results {
-			cpus := capacity.Amounts(result.Driver, result.ConsumedCapacity)[deviceclasses.CapacityCPU]
+			cpus := spelling.Amounts(result.Driver, result.ConsumedCapacity)[deviceclasses.CapacityCPU]
 			if result.Driver != on.Driver || result.Pool != on.Pool || result.Device != on.Device || cpus.IsZero() {
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/tlsfiles"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/version"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
@@ -126,10 +126,10 @@ func (o *options) show() *shown {
 	options := metrics.Options{Version: version.String(), Readiness: &s.readiness, Requests: &s.requests}
 	if o.keeperDir != "" {
 		dir := os.DirFS(o.keeperDir)
-		options.Keeper = func() (heartbeat.Beat, error) { return heartbeat.Read(dir) }
+		options.Keeper = func() (keeperfile.Beat, error) { return keeperfile.ReadBeat(dir) }
 		s.readiness.Require(kubeletplugin.ReasonKeeper, func() string {
-			beat, err := heartbeat.Read(dir)
-			return heartbeat.Silent(beat, err, time.Now())
+			beat, err := keeperfile.ReadBeat(dir)
+			return keeperfile.Silent(beat, err, time.Now())
 		})
 	}
 	s.metrics = metrics.New(options)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/tlsfiles"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -212,7 +212,7 @@ func TestDaemonWithoutItsKeeperIsNotReady(t *testing.T) {
 	}
 	lacks("the keeper has not looked at the cgroups of claims yet")
 	beat := func(at time.Time) {
-		files.Write(t, filepath.Join(o.keeperDir, heartbeat.File), string(heartbeat.Beat{At: at, Releases: 9}.Encode()))
+		files.Write(t, filepath.Join(o.keeperDir, keeperfile.BeatName), string(keeperfile.Beat{At: at, Releases: 9}.Encode()))
 	}
 	beat(time.Now())
 	lacks("")

@@ -15,8 +15,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/pulse"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/reread"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -47,20 +45,20 @@ type watcher struct {
 	before  bool        // whether it was at the start
 	fatal   func(error)
 
-	withPCI   bool              // some PCI functions are published
-	signature string            // of the machine as the core knows it
-	facts     reread.Files      // of the machine, without PCI functions
-	known     bool              // the signature was read after facts last changed
-	sight     pin.Sight         // of the last look at partitions
-	looked    time.Time         // when that was
-	told      time.Time         // when the plugin was last told
-	findings  []string          // of it
-	problems  map[string]string // by what is looked at: the last error
-	cacheNews []string          // what the last look at caches found
-	moved     time.Time         // when all interrupts were last looked at
-	filed     time.Time         // when files were last looked at
-	cgroups   fs.FS             // of the host
-	meddlers  map[string]bool   // services that were logged
+	withPCI   bool                // some PCI functions are published
+	signature string              // of the machine as the core knows it
+	facts     kernelfs.FirstLines // of the machine, without PCI functions
+	known     bool                // the signature was read after facts last changed
+	sight     pin.Sight           // of the last look at partitions
+	looked    time.Time           // when that was
+	told      time.Time           // when the plugin was last told
+	findings  []string            // of it
+	problems  map[string]string   // by what is looked at: the last error
+	cacheNews []string            // what the last look at caches found
+	moved     time.Time           // when all interrupts were last looked at
+	filed     time.Time           // when files were last looked at
+	cgroups   fs.FS               // of the host
+	meddlers  map[string]bool     // services that were logged
 }
 
 func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plugin *kubeletplugin.Plugin, fatal func(error)) *watcher {
@@ -84,7 +82,7 @@ func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plu
 // run looks at the partitions and at the machine until ctx ends. All looks share one beat,
 // because what they cost is mostly to be woken.
 func (w *watcher) run(ctx context.Context) {
-	beat, err := pulse.New(partitionPeriod)
+	beat, err := kernelfs.NewPulse(partitionPeriod)
 	if err != nil {
 		w.fatal(fmt.Errorf("look at the node: %w", err))
 		return

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
@@ -40,7 +39,7 @@ func TestExplainSaysThatNoNodeDividesItsCaches(t *testing.T) {
 	dir := clusterFolder(t)
 	testfiles.Write(t, filepath.Join(dir, "pods.yaml"), cachePods(1, 2, 4))
 	text := mustCall(t, "explain", "pod", "p-0", "-f", dir)
-	golden.Contains(t, text,
+	testfiles.Contains(t, text,
 		"does not fit on the only node\n", "hint: no node divides its level-3 caches: ", "hint: no node has a device whose dra.numa/kind is cache, which class gold requires\n",
 		"worker-1: request cache: 4 devices are not of class gold\n",
 	)
@@ -69,7 +68,7 @@ func TestSimulateSaysHowManyMoreClaimsFit(t *testing.T) {
 func TestExplainNamesWhoHoldsWays(t *testing.T) {
 	dir := dividedFolder(t, cachePods(1, 2, 6))
 	text := mustCall(t, "explain", "pod", "p-0", "-f", dir)
-	golden.Contains(t, text,
+	testfiles.Contains(t, text,
 		"worker-1: request cache: asks for 6 ways of one device: cache-0-guaranteed has 4 of 10 left, cache-1-guaranteed has 0 of 10 left\n",
 		"  pod prod/gold-a holds 4 ways of cache-0-guaranteed through claim prod/gold-a\n",
 		"  pod prod/gold-b holds 2 ways of cache-0-guaranteed through claim prod/gold-b\n",

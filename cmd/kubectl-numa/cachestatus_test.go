@@ -10,7 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -67,7 +67,7 @@ func TestStatusOfANodeWithoutDividedCachesIsOneLine(t *testing.T) {
 func TestStatusShowsDividedCaches(t *testing.T) {
 	dir := folderOf(t, occupied.Divided(t))
 	wide := mustCall(t, "status", "worker-1", "-f", dir, "-o", "wide")
-	golden.Contains(t, wide,
+	testfiles.Contains(t, wide,
 		"worker-1/numa-0              shared  cpu 8 of 20, memory 974Mi of 974Mi",
 		"cache-0-guaranteed  shared  ways 4 of 10, classes 6 of 8 ", "cache-0-shared      shared  members 7 of 10 ",
 	)

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // The page lists the rows of the table.
@@ -37,7 +36,7 @@ func TestPageListsTheCommands(t *testing.T) {
 	if !found || !closed {
 		t.Fatalf("%s has no place for the commands", page)
 	}
-	golden.Check(t, page, head+begin+list.String()+end+tail)
+	testfiles.Golden(t, page, head+begin+list.String()+end+tail)
 }
 
 // Pages draw machines as the command does.

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestFeaturesOfACluster(t *testing.T) {
 	a := installedCluster(t)
 	a["/metrics"] = `kubernetes_feature_enabled{name="DRAConsumableCapacity",stage="BETA"} 1` + "\n"
 	text := mustCall(t, "features", "--kubeconfig", a.serve(t))
-	golden.Contains(t, text,
+	testfiles.Contains(t, text,
 		"FEATURE             STATE  NEEDS ",
 		"\nshared-zones        on     DRAConsumableCapacity ",
 		"  kube-apiserver v1.37.1 does not have DRADeviceTaintRules\n",

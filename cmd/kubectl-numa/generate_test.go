@@ -17,7 +17,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -538,7 +537,7 @@ constraints:
 config:
 - {requests: [cache-0], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, cpus: zone-0}}}
 - {requests: [cache-1], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, cpus: zone-1}}}`
-	golden.SameJSON(t, "the claim", got.Spec.Devices, object.Parse[resourceapi.DeviceClaim](t, want))
+	testfiles.SameJSON(t, "the claim", got.Spec.Devices, object.Parse[resourceapi.DeviceClaim](t, want))
 	file := filepath.Join(t.TempDir(), "claim.yaml")
 	testfiles.Write(t, file, text)
 	if text := mustCall(t, "lint", "-f", file); text != "" {
@@ -710,7 +709,7 @@ constraints:
 - {requests: [gpu-1, dranet-1], matchAttribute: resource.kubernetes.io/pcieRoot}
 - {requests: [zone-0, dranet-0], matchAttribute: dra.net/numaNode}
 - {requests: [zone-1, dranet-1], matchAttribute: dra.net/numaNode}`
-	golden.SameJSON(t, "the claim", got.Spec.Spec.Devices, object.Parse[resourceapi.DeviceClaim](t, want))
+	testfiles.SameJSON(t, "the claim", got.Spec.Spec.Devices, object.Parse[resourceapi.DeviceClaim](t, want))
 	testfiles.Write(t, filepath.Join(dir, "generated.yaml"), text)
 	if text := mustCall(t, "lint", "-f", dir); text != "" {
 		t.Errorf("lint says\n%s", text)

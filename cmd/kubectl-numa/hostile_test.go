@@ -11,7 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/hostile"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // evilObjects have texts that a terminal would obey: they set its title, clear it, turn text
@@ -50,7 +50,7 @@ spec:
 // wantShown fails the test if a terminal would obey a part of the text.
 func wantShown(t *testing.T, args, text string) {
 	t.Helper()
-	if fault := hostile.Fault(text); fault != "" {
+	if fault := object.PrintFault(text); fault != "" {
 		t.Errorf("%s %s", args, fault)
 	}
 }

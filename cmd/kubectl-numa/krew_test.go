@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // The template, filled in as krew-release-bot does, is a manifest of krew, and names the
@@ -60,7 +59,7 @@ func TestKrewManifest(t *testing.T) {
 		}
 		platforms = append(platforms, name)
 	}
-	golden.Contains(t, testfiles.Read(t, "../../Makefile"),
+	testfiles.Contains(t, testfiles.Read(t, "../../Makefile"),
 		"\nPLUGIN_PLATFORMS ?= "+strings.Join(platforms, " ")+"\n", "/kubectl-numa_$(VERSION)_$(3).tar.gz ", "\nplugin = kubectl-numa$(if $(filter windows_%,$(1)),.exe)\n")
 }
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // placementColumns are those that every table of placements has.
@@ -89,7 +89,7 @@ func capacityText(amounts map[resourceapi.QualifiedName]resource.Quantity) strin
 	var parts []string
 	for _, name := range sortedNames(amounts) {
 		if amount := amounts[name]; !amount.IsZero() {
-			parts = append(parts, fmt.Sprintf("%s %s", name, capacity.Text(amount)))
+			parts = append(parts, fmt.Sprintf("%s %s", name, spelling.Text(amount)))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -19,8 +19,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings/chart"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
 )
 
@@ -225,7 +225,7 @@ func amountText(amount *resource.Quantity) string {
 	if amount == nil {
 		return "?"
 	}
-	return capacity.Text(*amount)
+	return spelling.Text(*amount)
 }
 
 // separator returns what to write before the next status. On a terminal, it clears the

@@ -19,7 +19,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/hostile"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
@@ -72,7 +71,7 @@ status:
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
-metadata: {name: cpus, namespace: team, labels: {app: a}}` + hostile.ClaimSpec + `
+metadata: {name: cpus, namespace: team, labels: {app: a}}` + object.FullClaimSpec + `
 ---
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim
@@ -200,15 +199,15 @@ func TestNoFieldOfATenantIsObeyed(t *testing.T) {
 			}
 		}
 	}
-	writeList(t, tenant, hostile.Parse(t, tenantObjects)...)
+	writeList(t, tenant, object.Documents(t, tenantObjects)...)
 	look("as written")
 	fields := 0
-	for kind := range hostile.Kinds {
+	for kind := range object.MostWorse {
 		for round, more := 0, true; more; round++ {
 			more = false
-			objects, changed := hostile.Parse(t, tenantObjects), []string{}
+			objects, changed := object.Documents(t, tenantObjects), []string{}
 			for i := range objects {
-				list := hostile.Leaves(objects[i])
+				list := object.Leaves(objects[i])
 				if round >= len(list) {
 					continue
 				}
@@ -221,7 +220,7 @@ func TestNoFieldOfATenantIsObeyed(t *testing.T) {
 				fields++
 				if writeList(t, tenant, objects[i]); !isReadable(tenant) {
 					wantBounded(t, list[round].Path, "lint", "-f", tenant)
-					objects[i] = hostile.Parse(t, tenantObjects)[i]
+					objects[i] = object.Documents(t, tenantObjects)[i]
 					continue
 				}
 				changed = append(changed, list[round].Path)
@@ -291,14 +290,14 @@ spec:
 func hostileCluster(t *testing.T) answers {
 	t.Helper()
 	a := installedCluster(t)
-	quoted := strings.Trim(strconv.QuoteToASCII(hostile.Text), `"`)
-	tenant := hostile.Parse(t, strings.NewReplacer("OBEYED", quoted, "ENDLESS", object.EndlessAmount).Replace(neighbour))
+	quoted := strings.Trim(strconv.QuoteToASCII(object.HostileText), `"`)
+	tenant := object.Documents(t, strings.NewReplacer("OBEYED", quoted, "ENDLESS", object.EndlessAmount).Replace(neighbour))
 	started := &snapshot.Snapshot{}
 	if err := started.Read("starting", strings.NewReader(startingCluster)); err != nil {
 		t.Fatal(err)
 	}
 	for _, event := range started.Events {
-		event.Reason, event.Message = "Failed"+hostile.Text, hostile.Text
+		event.Reason, event.Message = "Failed"+object.HostileText, object.HostileText
 	}
 	before := snapshotOf(t, a)
 	for path, answer := range (answers{

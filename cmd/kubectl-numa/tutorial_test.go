@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // tutorials returns the pages that have commands for a reader without a cluster.
@@ -80,7 +79,7 @@ func follow(t *testing.T, tutorial string) {
 		}
 		got.WriteString(lines[i])
 	}
-	golden.Check(t, tutorial, got.String())
+	testfiles.Golden(t, tutorial, got.String())
 }
 
 // tutorialShell runs a command in the situation of the tutorial's reader: in an empty folder,

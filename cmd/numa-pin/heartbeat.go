@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 )
 
 // stuckAfter is how long the keeper may take for one round. It waits up to a minute for the
@@ -43,14 +43,14 @@ func (h *heart) close() {
 func (h *heart) beat(now time.Time, counts pin.Counts) error {
 	h.stuck.Reset(stuckAfter)
 	same := counts.Releases == h.told.Releases && counts.Unrepaired == h.told.Unrepaired && maps.Equal(counts.Repairs, h.told.Repairs)
-	if h.dir == nil || same && now.Sub(h.beaten).Abs() < heartbeat.Period {
+	if h.dir == nil || same && now.Sub(h.beaten).Abs() < keeperfile.BeatPeriod {
 		return nil
 	}
-	beat := heartbeat.Beat{At: now.UTC(), Releases: counts.Releases, Unrepaired: counts.Unrepaired, Repairs: make(map[string]uint64)}
+	beat := keeperfile.Beat{At: now.UTC(), Releases: counts.Releases, Unrepaired: counts.Unrepaired, Repairs: make(map[string]uint64)}
 	for cause, count := range counts.Repairs {
 		beat.Repairs[string(cause)] = count
 	}
-	if err := pin.Replace(h.dir, heartbeat.File, beat.Encode()); err != nil {
+	if err := pin.Replace(h.dir, keeperfile.BeatName, beat.Encode()); err != nil {
 		return fmt.Errorf("write heartbeat: %w", err)
 	}
 	h.beaten, h.told = now, counts

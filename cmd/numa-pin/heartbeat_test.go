@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 )
 
 func TestKeeperTellsTheDaemonThatItWorks(t *testing.T) {
@@ -19,10 +19,10 @@ func TestKeeperTellsTheDaemonThatItWorks(t *testing.T) {
 		_, err := runWith(ctx, host, "", "keep", "--cgroups="+host.cgroups, "--lock="+dir+"/lock", "--records="+dir+"/pins", "--heartbeat="+dir)
 		ended <- err
 	}()
-	var beat heartbeat.Beat
+	var beat keeperfile.Beat
 	err := os.ErrNotExist
 	for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		beat, err = heartbeat.Read(os.DirFS(dir))
+		beat, err = keeperfile.ReadBeat(os.DirFS(dir))
 	}
 	if err != nil || beat.At.Before(began) || time.Since(beat.At) > 10*time.Second {
 		t.Errorf("heartbeat %+v, %v, want one of now", beat, err)
@@ -47,7 +47,7 @@ func TestHeartBeatsRarelyOrForNews(t *testing.T) {
 		if err := h.beat(now.Add(after), counts); err != nil {
 			t.Fatal(err)
 		}
-		got, err := heartbeat.Read(os.DirFS(dir))
+		got, err := keeperfile.ReadBeat(os.DirFS(dir))
 		if err != nil || got.At.Equal(now.Add(after)) != written {
 			t.Errorf("after %s: heartbeat of %s, %v, want one of now: %t", after, got.At.Sub(now), err, written)
 		}
@@ -56,14 +56,14 @@ func TestHeartBeatsRarelyOrForNews(t *testing.T) {
 		}
 	}
 	beat(0, pin.Counts{}, true)
-	beat(heartbeat.Period-1, pin.Counts{}, false)
-	beat(heartbeat.Period, pin.Counts{}, true)
-	beat(heartbeat.Period+1, pin.Counts{Releases: 1}, true)
+	beat(keeperfile.BeatPeriod-1, pin.Counts{}, false)
+	beat(keeperfile.BeatPeriod, pin.Counts{}, true)
+	beat(keeperfile.BeatPeriod+1, pin.Counts{Releases: 1}, true)
 	repaired := pin.Counts{Releases: 1, Repairs: map[pin.Cause]uint64{pin.CausePartition: 2}}
-	beat(heartbeat.Period+2, repaired, true)
-	beat(heartbeat.Period+3, repaired, false)
+	beat(keeperfile.BeatPeriod+2, repaired, true)
+	beat(keeperfile.BeatPeriod+3, repaired, false)
 	repaired.Unrepaired = 1
-	beat(heartbeat.Period+4, repaired, true)
+	beat(keeperfile.BeatPeriod+4, repaired, true)
 	beat(-time.Hour, repaired, true) // the clock was set back
 }
 

@@ -41,11 +41,7 @@ func runJoined(c cli.Call, host host, streams streams) error {
 	if err == nil {
 		return nil
 	}
-	err = j.errorf("container "+state.ID, err)
-	if left := leaveRefusal(j.claim, j.records, host, state, err); left != nil {
-		return fmt.Errorf("%w; leave the reason: %w", err, left)
-	}
-	return err
+	return leaveRefusal(j.claim, j.records, host, state, j.errorf("container "+state.ID, err))
 }
 
 func (j joining) errorf(container string, err error) error {

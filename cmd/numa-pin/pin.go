@@ -64,10 +64,7 @@ func runPin(c cli.Call, host host, streams streams) error {
 	if refused := (*pin.RefusedError)(nil); errors.As(err, &refused) && len(refused.Plan.Writes) > 0 {
 		err = &cli.DetailedError{Err: err, Details: "the plan was:\n" + planText(refused.Plan)}
 	}
-	if left := leaveRefusal(config.claim.ClaimRef, config.records, host, state, err); left != nil {
-		return fmt.Errorf("%w; leave the reason: %w", err, left)
-	}
-	return err
+	return leaveRefusal(config.claim.ClaimRef, config.records, host, state, err)
 }
 
 // show prints what the hook would write, and changes nothing.
@@ -145,17 +142,21 @@ func pinContainer(config config, host host, state state, began time.Time) error 
 	return nil
 }
 
-// leaveRefusal leaves the reason for the daemon, which puts it on the claim's pods. Not
-// every runtime reports what a failed hook says.
+// leaveRefusal leaves the reason for the daemon, which puts it on the claim's pods, and
+// returns it. Not every runtime reports what a failed hook says.
 func leaveRefusal(claim pin.ClaimRef, records string, host host, state state, why error) error {
 	opened, err := host.open(records)
 	if err != nil {
-		return nil // that is the reason
+		return why // that is the reason
 	}
 	defer closeHost(opened)
-	return pin.LeaveRefusal(opened.Records, pin.Refusal{
+	left := pin.LeaveRefusal(opened.Records, pin.Refusal{
 		Claim: claim, Container: state.ID, At: time.Now().UTC(), Why: why.Error(),
 	})
+	if left != nil {
+		return fmt.Errorf("%w; leave the reason: %w", why, left)
+	}
+	return why
 }
 
 func parsePin(call cli.Call) (c config, err error) {

@@ -7,11 +7,11 @@ import (
 	"os"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 )
 
 // copied are the files in the kubelet's root directory that a copier reads.
-var copied = [...]string{policies.CPUManagerFile, policies.MemoryManagerFile}
+var copied = [...]string{keeperfile.CPUManagerFile, keeperfile.MemoryManagerFile}
 
 // copier tells the daemon which policies the kubelet's managers have. It reads the
 // kubelet's files only if they have changed.
@@ -47,16 +47,16 @@ func (c *copier) copy() error {
 	for i, name := range copied {
 		now[i] = lstat(c.kubelet, name) // before the read, so that a change during it is noticed
 	}
-	if c.written != nil && same(c.written, lstat(c.to, policies.File)) && same(c.copied[0], now[0]) && same(c.copied[1], now[1]) {
+	if c.written != nil && same(c.written, lstat(c.to, keeperfile.PoliciesName)) && same(c.copied[0], now[0]) && same(c.copied[1], now[1]) {
 		return nil
 	}
-	text := policies.Read(c.kubelet.FS(), c.boot).Encode()
-	if current, err := c.to.ReadFile(policies.File); err != nil || !bytes.Equal(current, text) {
-		if err := pin.Replace(c.to, policies.File, text); err != nil {
+	text := keeperfile.ReadPolicies(c.kubelet.FS(), c.boot).Encode()
+	if current, err := c.to.ReadFile(keeperfile.PoliciesName); err != nil || !bytes.Equal(current, text) {
+		if err := pin.Replace(c.to, keeperfile.PoliciesName, text); err != nil {
 			return fmt.Errorf("write policies of the kubelet's managers: %w", err)
 		}
 	}
-	c.copied, c.written = now, lstat(c.to, policies.File)
+	c.copied, c.written = now, lstat(c.to, keeperfile.PoliciesName)
 	return nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 )
 
 // replace puts a file in place as the kubelet does, whole.
@@ -30,27 +30,27 @@ func TestKeeperTellsThePoliciesOfTheKubelet(t *testing.T) {
 	}()
 	for _, step := range []struct {
 		change func()
-		want   policies.Policies
+		want   keeperfile.Policies
 	}{
-		{func() {}, policies.Policies{}},
+		{func() {}, keeperfile.Policies{}},
 		{func() {
-			replace(t, kubelet+"/"+policies.CPUManagerFile, `{"policyName":"none"}`)
-			replace(t, kubelet+"/"+policies.MemoryManagerFile, "secret")
-		}, policies.Policies{CPU: policies.Policy{Name: "none"}, Memory: policies.Policy{Problem: "not a checkpoint of the kubelet"}}},
+			replace(t, kubelet+"/"+keeperfile.CPUManagerFile, `{"policyName":"none"}`)
+			replace(t, kubelet+"/"+keeperfile.MemoryManagerFile, "secret")
+		}, keeperfile.Policies{CPU: keeperfile.Policy{Name: "none"}, Memory: keeperfile.Policy{Problem: "not a checkpoint of the kubelet"}}},
 		{func() {
-			replace(t, kubelet+"/"+policies.CPUManagerFile, `{"policyName":"static"}`)
-			if err := os.Remove(kubelet + "/" + policies.MemoryManagerFile); err != nil {
+			replace(t, kubelet+"/"+keeperfile.CPUManagerFile, `{"policyName":"static"}`)
+			if err := os.Remove(kubelet + "/" + keeperfile.MemoryManagerFile); err != nil {
 				t.Error(err)
 			}
-		}, policies.Policies{CPU: policies.Policy{Name: "static"}}},
-		{func() { replace(t, state+"/"+policies.File, "{}") }, policies.Policies{CPU: policies.Policy{Name: "static"}}},
+		}, keeperfile.Policies{CPU: keeperfile.Policy{Name: "static"}}},
+		{func() { replace(t, state+"/"+keeperfile.PoliciesName, "{}") }, keeperfile.Policies{CPU: keeperfile.Policy{Name: "static"}}},
 	} {
 		step.change()
 		step.want.Boot = "this-boot"
-		var got policies.Policies
+		var got keeperfile.Policies
 		var err error
 		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && (err != nil || got != step.want); time.Sleep(10 * time.Millisecond) {
-			got, err = policies.Load(os.DirFS(state), "this-boot")
+			got, err = keeperfile.LoadPolicies(os.DirFS(state), "this-boot")
 		}
 		if err != nil || got != step.want {
 			t.Fatalf("the daemon reads %+v, %v, want %+v", got, err, step.want)
@@ -69,7 +69,7 @@ func TestKeeperTellsThePoliciesOfTheKubelet(t *testing.T) {
 // else should wake it or the disk.
 func TestPoliciesAreWrittenOnlyIfTheyChange(t *testing.T) {
 	kubelet, state := t.TempDir(), t.TempDir()
-	file := kubelet + "/" + policies.CPUManagerFile
+	file := kubelet + "/" + keeperfile.CPUManagerFile
 	replace(t, file, `{"policyName":"none","checksum":1}`)
 	copies := func() os.FileInfo {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestPoliciesAreWrittenOnlyIfTheyChange(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		info, err := os.Stat(state + "/" + policies.File)
+		info, err := os.Stat(state + "/" + keeperfile.PoliciesName)
 		if err != nil || info.Mode() != 0o644 {
 			t.Fatal(info, err)
 		}

@@ -48,11 +48,7 @@ func runUse(c cli.Call, host host, streams streams) error {
 	if err == nil {
 		return nil
 	}
-	err = u.errorf("container "+state.ID, err)
-	if left := leaveRefusal(u.claim, u.records, host, state, err); left != nil {
-		return fmt.Errorf("%w; leave the reason: %w", err, left)
-	}
-	return err
+	return leaveRefusal(u.claim, u.records, host, state, u.errorf("container "+state.ID, err))
 }
 
 func (u using) errorf(container string, err error) error {

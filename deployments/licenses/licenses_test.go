@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // built builds a program that has modules with licences in several folders.
@@ -42,7 +42,7 @@ func TestEveryModuleOfAProgramHasALicence(t *testing.T) {
 			t.Errorf("%s@%s is missing", m.Path, m.Version)
 		}
 	}
-	golden.Contains(t, string(page), "\nGo "+info.GoVersion+": LICENSE\n", "\nGo "+info.GoVersion+": PATENTS\n",
+	files.Contains(t, string(page), "\nGo "+info.GoVersion+": LICENSE\n", "\nGo "+info.GoVersion+": PATENTS\n",
 		": third_party/forked/golang/LICENSE\n", "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION")
 	if again, err := Of(t.Context(), program, program); err != nil || string(again) != string(page) {
 		t.Errorf("the same program twice gives another text, or %v", err)

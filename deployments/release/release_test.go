@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 const (
@@ -60,7 +59,7 @@ func TestArchiveIsTheSameWhateverTimesAndModesAre(t *testing.T) {
 	if want := []string{"LICENSE 644", "THIRD_PARTY_LICENSES 644", "tool 755"}; !slices.Equal(got, want) {
 		t.Errorf("the archive has %q, want %q", got, want)
 	}
-	golden.Contains(t, unpacked[1].Text, "\nGo "+runtime.Version()+": LICENSE\n")
+	files.Contains(t, unpacked[1].Text, "\nGo "+runtime.Version()+": LICENSE\n")
 	if got := release(t, "texts", "licenses", "OUT/texts", self); got != unpacked[1].Text {
 		t.Errorf("the licences of an image are others than those of the archive:\n%s", got)
 	}
@@ -103,7 +102,7 @@ func TestChartOfARegistryHasItsImage(t *testing.T) {
 	if want := strings.Replace(values, "\n  repository: localhost/dra-driver-numa\n", "\n  repository: registry.example:5000/team/dra-driver-numa\n", 1); values == want || packed["values.yaml"] != want {
 		t.Errorf("values.yaml is\n%s", packed["values.yaml"])
 	}
-	golden.Contains(t, packed["README.md"], "\nhelm install dra-driver-numa oci://registry.example:5000/team/charts/dra-driver-numa ",
+	files.Contains(t, packed["README.md"], "\nhelm install dra-driver-numa oci://registry.example:5000/team/charts/dra-driver-numa ",
 		"| `image.repository` | `\"registry.example:5000/team/dra-driver-numa\"` |")
 	if strings.Contains(packed["README.md"], "REGISTRY") || strings.Count(packed["README.md"], "\n") != strings.Count(readme, "\n") {
 		t.Errorf("README.md is\n%s", packed["README.md"])

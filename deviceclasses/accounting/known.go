@@ -10,7 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Known looks up objects, in a cluster or in files. The objects must not be changed. All
@@ -99,7 +99,7 @@ func LargestStep(key resourceapi.QualifiedName) resource.Quantity {
 // pageBytes is the size of the hugepages that the capacity is of; 0 for other capacities.
 func pageBytes(key resourceapi.QualifiedName) int64 {
 	if size, huge := strings.CutPrefix(string(key), hugepages); huge {
-		if page, err := resource.ParseQuantity(size); err == nil && capacity.Countable(page) {
+		if page, err := resource.ParseQuantity(size); err == nil && spelling.Countable(page) {
 			return whole(page)
 		}
 	}
@@ -109,7 +109,7 @@ func pageBytes(key resourceapi.QualifiedName) int64 {
 // least is the smallest of some amounts. A step that nobody can count is none.
 func least(amounts ...resource.Quantity) (least resource.Quantity) {
 	for i, amount := range amounts {
-		if !capacity.Countable(amount) {
+		if !spelling.Countable(amount) {
 			return resource.Quantity{}
 		}
 		if i == 0 || amount.Cmp(least) < 0 {

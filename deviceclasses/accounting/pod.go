@@ -10,7 +10,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 	"k8s.io/utils/ptr"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Unresolved is a claim of a pod whose amounts are not known, or count in another pod.
@@ -57,7 +57,7 @@ func checkSum(lists []corev1.ResourceList) error {
 	sums := corev1.ResourceList{}
 	for _, list := range lists {
 		for name, amount := range list {
-			if !capacity.Countable(amount) {
+			if !spelling.Countable(amount) {
 				return fmt.Errorf("%s %q: want an amount that a node can have", name, amount.String())
 			}
 			sum := sums[name]

@@ -14,7 +14,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Share is what one request of a claim holds of zones, from the pod's start to its end,
@@ -67,7 +67,7 @@ func Held(name string, claim *resourceapi.ResourceClaim) []Share {
 		}
 		main, _, _ := strings.Cut(result.Request, "/")
 		amounts := corev1.ResourceList{}
-		for key, amount := range capacity.Amounts(result.Driver, result.ConsumedCapacity) {
+		for key, amount := range spelling.Amounts(result.Driver, result.ConsumedCapacity) {
 			if resource, known := resourceOf(key); known && amount.Sign() > 0 {
 				amounts[resource] = amount
 			}
@@ -173,12 +173,12 @@ func amountsOf(ask asked, known Known, how counting) (corev1.ResourceList, error
 // amounts are those of zones, if the request gets zones.
 func (a asked) amounts(steps Steps) (corev1.ResourceList, error) {
 	amounts := corev1.ResourceList{}
-	for key, amount := range capacity.Amounts(deviceclasses.DriverName, a.capacity.Requests) {
+	for key, amount := range spelling.Amounts(deviceclasses.DriverName, a.capacity.Requests) {
 		resource, ours := resourceOf(key)
 		if !ours || amount.Sign() <= 0 {
 			continue
 		}
-		if !capacity.Countable(amount) || amount.CmpInt64(mostOfZone) > 0 {
+		if !spelling.Countable(amount) || amount.CmpInt64(mostOfZone) > 0 {
 			return nil, fmt.Errorf("%s %s: no zone has that much", key, amount.String())
 		}
 		rounded := steps.round(key, amount)

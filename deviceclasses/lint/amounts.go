@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // memoryStep is the step in which zones give memory.
@@ -24,7 +24,7 @@ func checkAmounts(ask ask) (findings []Finding) {
 	for _, key := range sortedKeys(ask.requests()) {
 		amount := ask.requests()[key]
 		asks = asks || amount.Sign() > 0
-		if advice := unitOf(capacity.Name(deviceclasses.DriverName, key), amount); advice != "" {
+		if advice := unitOf(spelling.Capacity(deviceclasses.DriverName, key), amount); advice != "" {
 			findings = append(findings, warn(AmountWithoutUnit, fmt.Sprintf("%s.capacity.requests[%s]", ask.field, key), "%s", advice))
 		}
 	}
@@ -45,7 +45,7 @@ func unitOf(name resourceapi.QualifiedName, amount resource.Quantity) string {
 	case huge && err == nil:
 		step, unit = page, "one page of "+size
 	}
-	if !capacity.Countable(amount) || !capacity.Countable(step) || amount.Sign() <= 0 || amount.Cmp(step) >= 0 {
+	if !spelling.Countable(amount) || !spelling.Countable(step) || amount.Sign() <= 0 || amount.Cmp(step) >= 0 {
 		return ""
 	}
 	text := amount.String()

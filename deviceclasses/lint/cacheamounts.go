@@ -9,7 +9,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // cacheLimit is what one claim can have of a capacity of a cache, on any node.
@@ -34,7 +34,7 @@ func cacheLimits() []cacheLimit {
 func (a cacheAsk) amounts() []Finding {
 	findings := a.keys()
 	field := a.field + ".capacity.requests"
-	asked := capacity.Amounts(deviceclasses.DriverName, a.requests())
+	asked := spelling.Amounts(deviceclasses.DriverName, a.requests())
 	err := a.config.CheckRequest(a.class, asked)
 	var locked *deviceclasses.LockedError
 	switch {
@@ -53,7 +53,7 @@ func (a cacheAsk) amounts() []Finding {
 		case !asks:
 		case !slices.ContainsFunc(a.pools, has):
 			findings = append(findings, fail(ImpossibleCacheAmount, key, "%q, allowed is none: the request can only get %s", amount.String(), pools(a.pools)))
-		case !capacity.Countable(amount) || amount.CmpInt64(1) < 0 || amount.CmpInt64(limit.most) > 0:
+		case !spelling.Countable(amount) || amount.CmpInt64(1) < 0 || amount.CmpInt64(limit.most) > 0:
 			findings = append(findings, fail(ImpossibleCacheAmount, key, "%q, allowed %s", amount.String(), upTo(limit.most)))
 		}
 	}
@@ -62,7 +62,7 @@ func (a cacheAsk) amounts() []Finding {
 
 // together refuses a request for two capacities if no device has both.
 func (a cacheAsk) together() (findings []Finding) {
-	asked := capacity.Amounts(deviceclasses.DriverName, a.requests())
+	asked := spelling.Amounts(deviceclasses.DriverName, a.requests())
 	both := func(one, other resourceapi.QualifiedName, where string) {
 		_, asksOne := asked[one]
 		_, asksOther := asked[other]
@@ -86,7 +86,7 @@ func (a cacheAsk) keys() (findings []Finding) {
 		}
 		field := fmt.Sprintf("%s.capacity.requests[%s]", a.field, key)
 		near := slices.IndexFunc(known, func(name resourceapi.QualifiedName) bool {
-			return strings.EqualFold(string(name), string(capacity.Name(deviceclasses.DriverName, key)))
+			return strings.EqualFold(string(name), string(spelling.Capacity(deviceclasses.DriverName, key)))
 		})
 		if near >= 0 {
 			findings = append(findings, warn(UnknownCapacityKey, field, "no device has this capacity, so the pod would stay Pending: write %s", known[near]))

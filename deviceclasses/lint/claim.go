@@ -13,7 +13,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Claim checks a claim.
@@ -213,7 +213,7 @@ func amountsOf(ask ask) (has amounts) {
 		if quantity.Sign() <= 0 {
 			continue
 		}
-		name := capacity.Name(deviceclasses.DriverName, key)
+		name := spelling.Capacity(deviceclasses.DriverName, key)
 		has.cpus = has.cpus || name == deviceclasses.CapacityCPU
 		has.memory = has.memory || name == deviceclasses.CapacityMemory
 		has.hugepages = has.hugepages || strings.HasPrefix(string(name), deviceclasses.CapacityHugepagesPrefix)

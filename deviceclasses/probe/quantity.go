@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/dynamic-resource-allocation/cel"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Endless is a quantity with which a selector computes for hours, such as
@@ -34,7 +34,7 @@ func (q *quantities) add(e ast.Expr) {
 	case argument.Kind() == ast.LiteralKind:
 		text, _ := argument.AsLiteral().(types.String)
 		amount, err := resource.ParseQuantity(string(text))
-		if err == nil && !capacity.Countable(amount) && q.endless == "" {
+		if err == nil && !spelling.Countable(amount) && q.endless == "" {
 			q.endless = string(text)
 		}
 	case isRead(argument):

@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -54,7 +54,7 @@ var addressKeys = []resourceapi.FullyQualifiedName{
 // addressOf returns the PCI address of a device of another driver, "" if it publishes none.
 func addressOf(driver string, device resourceapi.Device) string {
 	for _, key := range append([]resourceapi.FullyQualifiedName{resourceapi.FullyQualifiedName(deviceclasses.AttributePCIBusID)}, addressKeys...) {
-		if value, has := attribute.Of(driver, device.Attributes, key); has && value.StringValue != nil {
+		if value, has := spelling.Attribute(driver, device.Attributes, key); has && value.StringValue != nil {
 			return *value.StringValue
 		}
 	}

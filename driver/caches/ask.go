@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
@@ -121,7 +121,7 @@ func (p *Pool) consumed(consumed map[resourceapi.QualifiedName]resource.Quantity
 	known := p.limits(b)
 	given := map[resourceapi.QualifiedName]int{}
 	for _, spelled := range slices.Sorted(maps.Keys(consumed)) {
-		name := capacity.Name(deviceclasses.DriverName, spelled)
+		name := spelling.Capacity(deviceclasses.DriverName, spelled)
 		if strings.Contains(string(name), "/") {
 			continue
 		}
@@ -133,7 +133,7 @@ func (p *Pool) consumed(consumed map[resourceapi.QualifiedName]resource.Quantity
 			return nil, fmt.Errorf("consumedCapacity %s: %s has %s", spelled, p.Device, names(known))
 		}
 		amount, of := consumed[spelled], known[i]
-		if !capacity.Countable(amount) || amount.CmpInt64(int64(of.least)) < 0 || amount.CmpInt64(int64(of.most)) > 0 {
+		if !spelling.Countable(amount) || amount.CmpInt64(int64(of.least)) < 0 || amount.CmpInt64(int64(of.most)) > 0 {
 			return nil, fmt.Errorf("consumedCapacity %s %q: allowed are %d to %d", name, amount.String(), of.least, of.most)
 		}
 		given[name] = int(amount.Value())

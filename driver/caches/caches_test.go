@@ -16,7 +16,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -67,7 +67,7 @@ func TestDevicesGolden(t *testing.T) {
 	if err != nil || len(warnings)+len(node.Warnings) > 0 {
 		t.Fatal(err, warnings, node.Warnings)
 	}
-	golden.Check(t, "testdata/devices.yaml", string(got))
+	files.Golden(t, "testdata/devices.yaml", string(got))
 	if got := fmt.Sprint(node.Masks); got != "{1 ffffe 7fe 3f800 c0000 0}" {
 		t.Errorf("masks %s", got)
 	}
@@ -98,7 +98,7 @@ capacity:
   ways: {value: 10, requestPolicy: {default: 4, validRange: {min: 1, step: 1}}}
   classes: {value: 13, requestPolicy: {default: 1, validValues: [1]}}
   bandwidthPercent: {value: 1300, requestPolicy: {default: 100, validRange: {min: 10, max: 100, step: 10}}}`)
-	golden.SameJSON(t, "device", devices[0], want)
+	files.SameJSON(t, "device", devices[0], want)
 }
 
 // The names of the pools in a NodeConfig are those that errors and devices have.

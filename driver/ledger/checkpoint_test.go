@@ -20,7 +20,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 func sampleCheckpoint() Checkpoint {
@@ -76,7 +75,7 @@ func sampleCheckpoint() Checkpoint {
 // another build": make upgrade-test has to begin at the build that changed it (FROM in the
 // Makefile).
 func TestCheckpointRoundTrips(t *testing.T) {
-	golden.Check(t, checkpointFile, string(sampleCheckpoint().Encode()))
+	files.Golden(t, checkpointFile, string(sampleCheckpoint().Encode()))
 	read, err := DecodeCheckpoint(checkpointBytes(t))
 	if want := sampleCheckpoint(); err != nil || !reflect.DeepEqual(read, want) {
 		t.Errorf("read as %+v, %v, want %+v", read, err, want)
@@ -121,7 +120,7 @@ func TestNextReleaseHasItsOwnVersion(t *testing.T) {
 		t.Errorf("it reads its own as %+v, %v", read, err)
 	}
 	// The linker ignores the name of a variable that does not exist.
-	golden.Contains(t, files.Read(t, "../../Makefile"), "-X github.com/dra-driver-numa/dra-driver-numa/driver/ledger.nextRelease="+nextRelease+"\n")
+	files.Contains(t, files.Read(t, "../../Makefile"), "-X github.com/dra-driver-numa/dra-driver-numa/driver/ledger.nextRelease="+nextRelease+"\n")
 	nextRelease = ""
 	if _, err := DecodeCheckpoint(text); !errors.Is(err, ErrOtherBuild) {
 		t.Errorf("this build says %v of the next release, want ErrOtherBuild", err)

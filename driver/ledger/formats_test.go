@@ -9,7 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // formats returns every text about a grant that leaves the driver: the CDI spec, with
@@ -40,6 +40,6 @@ func formats(t *testing.T, grant Grant) string {
 
 func TestEveryTextOfAGrantIsAsReleased(t *testing.T) {
 	for _, grant := range sampleCheckpoint().Grants {
-		golden.Check(t, filepath.Join("testdata", "formats", string(grant.UID)+".txt"), formats(t, grant))
+		files.Golden(t, filepath.Join("testdata", "formats", string(grant.UID)+".txt"), formats(t, grant))
 	}
 }

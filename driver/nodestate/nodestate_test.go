@@ -11,7 +11,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // The document of a node is in bundles that users keep, so every release reads and
@@ -45,7 +44,7 @@ func TestDocumentIsAsReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "testdata/state.json", string(written)+"\n")
+	files.Golden(t, "testdata/state.json", string(written)+"\n")
 	state, err := Decode(written)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/resctrlfs"
 )
 
@@ -94,7 +94,7 @@ func TestWhatResctrlSaysOfClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Check(t, "testdata/resctrl.json", string(written)+"\n")
+	files.Golden(t, "testdata/resctrl.json", string(written)+"\n")
 	var again Resctrl
 	if err := json.Unmarshal(written, &again); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
@@ -38,7 +37,7 @@ func sampleFirst() First {
 // The file has exactly this text; see TestCheckpointRoundTrips.
 func TestFirstValuesRoundTrip(t *testing.T) {
 	data := sampleFirst().Encode()
-	golden.Check(t, "testdata/first.json", string(data))
+	files.Golden(t, "testdata/first.json", string(data))
 	if read, err := DecodeFirst(data); err != nil || !reflect.DeepEqual(read, sampleFirst()) {
 		t.Errorf("read as %+v, %v", read, err)
 	}

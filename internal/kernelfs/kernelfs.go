@@ -1,9 +1,8 @@
 //go:build !windows
 
-// Package kernelfs reads files of the kernel, such as those of sysfs and cgroup v2. When
-// package os opens such a file, the Go runtime waits for events of it (epoll), and the
-// kernel reports one at once. That wakes other threads, which costs more than reading the
-// file. This package opens files without waiting for events.
+// Package kernelfs reads files of the kernel, such as those of sysfs and cgroup v2, and waits
+// until they are to be read again, and wakes no other thread meanwhile: that costs more than
+// reading a file.
 package kernelfs
 
 import (
@@ -18,8 +17,8 @@ import (
 // grows.
 const firstBytes = 256
 
-// files is what [os.DirFS] returns.
-type files interface {
+// dirFS is what [os.DirFS] returns.
+type dirFS interface {
 	fs.StatFS
 	fs.ReadFileFS
 	fs.ReadDirFS
@@ -27,14 +26,16 @@ type files interface {
 }
 
 type tree struct {
-	files
+	dirFS
 	dir string
 }
 
 // Dir returns the files below a directory, as [os.DirFS] does. Its open files are of type
-// [*os.File].
+// [*os.File]. When package os opens a file of the kernel, the Go runtime waits for events of
+// it (epoll), and the kernel reports one at once, which wakes other threads. These files are
+// opened without waiting for events.
 func Dir(dir string) fs.FS {
-	return tree{os.DirFS(dir).(files), dir}
+	return tree{os.DirFS(dir).(dirFS), dir}
 }
 
 func (t tree) Open(name string) (fs.File, error) {

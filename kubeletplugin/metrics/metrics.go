@@ -18,7 +18,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 )
 
@@ -32,7 +32,7 @@ type Options struct {
 	Readiness *kubeletplugin.Readiness
 	Requests  *kubeletplugin.APIRequests
 	// Keeper returns the last heartbeat of the keeper. It may be nil.
-	Keeper func() (heartbeat.Beat, error)
+	Keeper func() (keeperfile.Beat, error)
 }
 
 // Node is what a daemon has once it serves its node.

@@ -22,13 +22,12 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/heartbeat"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/histogram"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -47,8 +46,8 @@ func newExporter(t testing.TB) (*Exporter, *kubeletplugin.Readiness) {
 	_ = answer.Body.Close()
 	return New(Options{
 		Version: "v1.2.3", Readiness: readiness, Requests: requests,
-		Keeper: func() (heartbeat.Beat, error) {
-			return heartbeat.Beat{At: time.Unix(1767225600, 500e6), Repairs: map[string]uint64{string(pin.CauseMems): 5}, Releases: 6, Unrepaired: 1}, nil
+		Keeper: func() (keeperfile.Beat, error) {
+			return keeperfile.Beat{At: time.Unix(1767225600, 500e6), Repairs: map[string]uint64{string(pin.CauseMems): 5}, Releases: 6, Unrepaired: 1}, nil
 		},
 	}), readiness
 }
@@ -155,13 +154,15 @@ func TestMetricsGolden(t *testing.T) {
 	d := openDriver(t)
 	e.Serve(Node{Driver: d, Figures: sampleFigures(d), Hooks: sampleHooks})
 	readiness.NotReady(kubeletplugin.ReasonAPIServer, "text")
-	golden.Check(t, "testdata/metrics.txt", own(scrape(t, e)))
+	files.Golden(t, "testdata/metrics.txt", own(scrape(t, e)))
 }
 
 // The tests of the alerts begin with the metrics of this node.
 func TestMetricsOfANodeWithoutFaults(t *testing.T) {
 	e, readiness := newExporter(t)
-	e.options.Keeper = func() (heartbeat.Beat, error) { return heartbeat.Beat{At: time.Unix(1767225600, 0), Releases: 6}, nil }
+	e.options.Keeper = func() (keeperfile.Beat, error) {
+		return keeperfile.Beat{At: time.Unix(1767225600, 0), Releases: 6}, nil
+	}
 	readiness.NotReady("", "")
 	d := nodeWith(t, "rig", cpuset.New(0, 1), 2, "2")
 	e.Serve(Node{d, func() kubeletplugin.Figures {
@@ -171,7 +172,7 @@ func TestMetricsOfANodeWithoutFaults(t *testing.T) {
 			Devices: d.Publish(func(types.UID, ledger.Share) string { return "" }, cpuset.Set{}).Devices,
 		}
 	}, sampleHooks, nil})
-	golden.Check(t, "testdata/healthy.txt", own(scrape(t, e)))
+	files.Golden(t, "testdata/healthy.txt", own(scrape(t, e)))
 }
 
 // Each metric that is documented is sent, and the names are as Prometheus asks for.
@@ -217,7 +218,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	head, rest, _ := strings.Cut(files.Read(t, path), tableHead)
 	_, rest, _ = strings.Cut(rest, end)
-	golden.Check(t, path, head+tableHead+table.String()+end+rest)
+	files.Golden(t, path, head+tableHead+table.String()+end+rest)
 }
 
 // A daemon that waits for another one has no node to tell of.

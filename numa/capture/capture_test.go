@@ -20,7 +20,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/memfs"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -57,7 +56,7 @@ func TestArchiveHasAllThatIsRead(t *testing.T) {
 		t.Run(preset.Name, func(t *testing.T) { check(t, preset.Machine.FS()) })
 	}
 	t.Run("recorded", func(t *testing.T) {
-		for _, recorded := range machines.All(t) {
+		for _, recorded := range files.RecordedMachines(t) {
 			t.Run(recorded.Name, func(t *testing.T) { check(t, os.DirFS(recorded.Unpack(t))) })
 		}
 	})

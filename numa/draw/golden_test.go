@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -23,7 +23,7 @@ func TestGolden(t *testing.T) {
 			for ending, text := range map[string]string{
 				"txt": drawn(t, machine, DefaultWidth), "svg": picture(t, machine), "json": document(t, machine),
 			} {
-				golden.Check(t, filepath.Join("testdata", name+"."+ending), text)
+				files.Golden(t, filepath.Join("testdata", name+"."+ending), text)
 			}
 		})
 	}
@@ -35,10 +35,10 @@ func TestGolden(t *testing.T) {
 
 func TestGoldenWithNames(t *testing.T) {
 	machine := sample.Machine(t, "rig")
-	text := golden.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Names: intelNames}) })
-	svg := golden.Render(t, func(w io.Writer) error { return SVG(w, machine, intelNames) })
-	golden.Check(t, "testdata/names.txt", text)
-	golden.Check(t, "testdata/names.svg", svg)
+	text := files.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Names: intelNames}) })
+	svg := files.Render(t, func(w io.Writer) error { return SVG(w, machine, intelNames) })
+	files.Golden(t, "testdata/names.txt", text)
+	files.Golden(t, "testdata/names.svg", svg)
 }
 
 // intelNames are a database with one product.
@@ -51,15 +51,15 @@ func intelNames(vendor, device uint16) (vendorName, product string) {
 
 func drawn(t *testing.T, machine numa.Machine, width int) string {
 	t.Helper()
-	return golden.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Width: width}) })
+	return files.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Width: width}) })
 }
 
 func picture(t *testing.T, machine numa.Machine) string {
 	t.Helper()
-	return golden.Render(t, func(w io.Writer) error { return SVG(w, machine, nil) })
+	return files.Render(t, func(w io.Writer) error { return SVG(w, machine, nil) })
 }
 
 func document(t *testing.T, machine numa.Machine) string {
 	t.Helper()
-	return golden.Render(t, func(w io.Writer) error { return JSON(w, Topology(machine)) })
+	return files.Render(t, func(w io.Writer) error { return JSON(w, Topology(machine)) })
 }

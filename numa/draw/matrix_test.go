@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -23,7 +23,7 @@ func TestMatrixGolden(t *testing.T) {
 			}
 			text.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
-		golden.Check(t, "testdata/matrix/"+name+".txt", text.String())
+		files.Golden(t, "testdata/matrix/"+name+".txt", text.String())
 		if name != "epyc-2s-nps4" {
 			continue
 		}
@@ -31,7 +31,7 @@ func TestMatrixGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden.Check(t, "testdata/matrix/"+name+".json", string(body)+"\n")
+		files.Golden(t, "testdata/matrix/"+name+".json", string(body)+"\n")
 	}
 }
 

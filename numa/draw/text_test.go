@@ -11,7 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -110,7 +110,7 @@ func TestColourOnlyAddsSequences(t *testing.T) {
 	if err := Text(&coloured, machine, TextOptions{Colour: true}); err != nil {
 		t.Fatal(err)
 	}
-	golden.Contains(t, coloured.String(), "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[36m")
+	files.Contains(t, coloured.String(), "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[36m")
 	plain := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(coloured.String(), "")
 	if want := drawn(t, machine, 0); plain != want {
 		t.Errorf("without sequences it is\n%s, want\n%s", plain, want)
@@ -137,11 +137,11 @@ func TestNamesAreNoCommands(t *testing.T) {
 	}
 	machine.PCI[0].Vendor, machine.PCI[0].Device = new(uint16(1)), new(uint16(2))
 	hostile := func(uint16, uint16) (string, string) { return "Evil\x1b]0;\a\nCorp", "\u202e<b>\x9b2J" }
-	named := golden.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Names: hostile}) })
+	named := files.Render(t, func(w io.Writer) error { return Text(w, machine, TextOptions{Names: hostile}) })
 	if !strings.Contains(named, "Evil?]0;? Corp ?<b>?2J") {
 		t.Errorf("names drawn as\n%s", named)
 	}
-	svg := golden.Render(t, func(w io.Writer) error { return SVG(w, machine, hostile) })
+	svg := files.Render(t, func(w io.Writer) error { return SVG(w, machine, hostile) })
 	if !strings.Contains(svg, "Evil?]0;? Corp ?&lt;b&gt;?2J") {
 		t.Errorf("names drawn as\n%s", svg)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // The kernel of the test cluster's default node is what the preset "rig" declares. This
@@ -26,12 +26,12 @@ func TestKernelWritesWhatTheRigPresetSays(t *testing.T) {
 	}
 	kernel := &watchedFS{FS: os.DirFS(root), opened: map[string]bool{}}
 	rig := preset(t, "rig")
-	files := rig.Files()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
+	values := rig.Files()
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		got, err := fs.ReadFile(kernel.FS, name)
 		if err != nil {
 			t.Errorf("the preset has a file that the kernel has not: %v", err)
-		} else if wrong := differ(name, string(got), files[name]); wrong != "" {
+		} else if wrong := differ(name, string(got), values[name]); wrong != "" {
 			t.Errorf("%s: the kernel has not %s", name, wrong)
 		}
 	}
@@ -47,12 +47,12 @@ func TestKernelWritesWhatTheRigPresetSays(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(kernel.opened)) {
 		isTopology := strings.Contains(name, "/topology/") || strings.Contains(name, "/cache/index") || strings.HasPrefix(name, nodeFolder)
-		if _, known := files[name]; !known && isTopology {
+		if _, known := values[name]; !known && isTopology {
 			t.Errorf("the reader uses a file of the kernel that the preset has not: %s", name)
 		}
 	}
 	want := mustRead(t, rig)
-	golden.SameJSON(t, "the kernel's machine as the preset's", withoutAmounts(got, rig), withoutAmounts(want, rig))
+	files.SameJSON(t, "the kernel's machine as the preset's", withoutAmounts(got, rig), withoutAmounts(want, rig))
 }
 
 // watchedFS keeps the names of files that were read. It is an [fs.ReadLinkFS].

@@ -14,7 +14,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 func TestAWrittenMachineReadsAsTheOneInMemory(t *testing.T) {
@@ -28,7 +27,7 @@ func TestAWrittenMachineReadsAsTheOneInMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden.SameJSON(t, name+" on a disk as in memory", written, mustRead(t, m))
+		files.SameJSON(t, name+" on a disk as in memory", written, mustRead(t, m))
 		want := m.Files()
 		for link, target := range m.Links() {
 			want[link] = target

@@ -9,7 +9,7 @@ import (
 
 	"github.com/u-root/u-root/pkg/pci"
 
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 const head = `# Names of PCI vendors and products, from the PCI ID Project (https://pci-ids.ucw.cz).
@@ -39,7 +39,7 @@ func TestTableHasTheNamesOfURoot(t *testing.T) {
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		text.WriteString(key + rows[key] + "\n")
 	}
-	golden.Check(t, "names.txt", text.String())
+	files.Golden(t, "names.txt", text.String())
 }
 
 func TestEveryNameIsFound(t *testing.T) {

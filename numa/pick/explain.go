@@ -191,6 +191,25 @@ func (e Explanation) where() string {
 	}
 }
 
+// notEnough returns an error that says what the zone has and what the request requires.
+func (j *job) notEnough(z *zone, n, room int) error {
+	r := &j.request
+	what := fmt.Sprintf("%d free", room)
+	if r.Cores == OneThreadPerCore {
+		what = counted(room, "whole core") + " free"
+	}
+	if r.L3 == RequireOneL3 {
+		what += " in one L3"
+	}
+	if r.CoreType != "" {
+		what += fmt.Sprintf(" on %s cores", r.CoreType)
+	}
+	if r.Isolated == AvoidIsolated {
+		what += " that are not isolated"
+	}
+	return fmt.Errorf("select %d cpus of zone %d, which has %s: %w", n, z.id, what, ErrNotEnough)
+}
+
 // counted returns "1 core" or "2 cores".
 func counted(n int, what string) string {
 	if n == 1 {

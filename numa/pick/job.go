@@ -1,7 +1,5 @@
 package pick
 
-import "fmt"
-
 // job is one call of Pick. Its methods take the usable CPUs, which are free and not
 // chosen yet, and the choice as parameters. Both are large, and a pointer to them in
 // the job would move them to the heap.
@@ -145,23 +143,4 @@ func (j *job) takeUpTo(n, within int, usable *words, choice *Choice) int {
 		j.carryOut(usable, choice)
 	}
 	return n
-}
-
-// notEnough returns an error that says what the zone has and what the request requires.
-func (j *job) notEnough(z *zone, n, room int) error {
-	r := &j.request
-	what := fmt.Sprintf("%d free", room)
-	if r.Cores == OneThreadPerCore {
-		what = counted(room, "whole core") + " free"
-	}
-	if r.L3 == RequireOneL3 {
-		what += " in one L3"
-	}
-	if r.CoreType != "" {
-		what += fmt.Sprintf(" on %s cores", r.CoreType)
-	}
-	if r.Isolated == AvoidIsolated {
-		what += " that are not isolated"
-	}
-	return fmt.Errorf("select %d cpus of zone %d, which has %s: %w", n, z.id, what, ErrNotEnough)
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -75,7 +75,7 @@ const testBoot = "test"
 // keep tells the daemon which policies the kubelet's managers have, as the keeper does.
 func keep(t *testing.T, root, boot string) {
 	t.Helper()
-	files.Write(t, filepath.Join(root, policies.File), string(policies.Read(os.DirFS(root), boot).Encode()))
+	files.Write(t, filepath.Join(root, keeperfile.PoliciesName), string(keeperfile.ReadPolicies(os.DirFS(root), boot).Encode()))
 }
 
 // createNode makes a Node until the test ends.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -13,7 +13,7 @@ import (
 func recorded(t *testing.T) map[string]numa.Machine {
 	t.Helper()
 	all := map[string]numa.Machine{}
-	for _, archive := range machines.All(t) {
+	for _, archive := range files.RecordedMachines(t) {
 		all[archive.Name] = sample.Recorded(t, archive)
 	}
 	return all

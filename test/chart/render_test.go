@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // helm returns the program that HELM names, else builds that of the tools
@@ -121,7 +121,7 @@ func TestRenderedChartIsTheGoldenOne(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, stderr)
 			}
-			golden.Check(t, filepath.Join("testdata", name), rendered)
+			files.Golden(t, filepath.Join("testdata", name), rendered)
 		})
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 const (
@@ -113,7 +112,7 @@ func TestValuesAreDocumented(t *testing.T) {
 		if !begins || !ends {
 			t.Fatalf("%s lacks the head or the end of the table", path)
 		}
-		golden.Check(t, path, before+head+table.String()+end+after)
+		files.Golden(t, path, before+head+table.String()+end+after)
 	}
 }
 

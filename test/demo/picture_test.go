@@ -10,7 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -20,7 +20,7 @@ import (
 func draw(t *testing.T, name string, c *occupied.Cluster) {
 	t.Helper()
 	cluster := holdings.Of(&c.Snapshot)
-	golden.Check(t, "../../docs/"+name, golden.Render(t, func(w io.Writer) error { return chart.SVG(w, cluster) }))
+	files.Golden(t, "../../docs/"+name, files.Render(t, func(w io.Writer) error { return chart.SVG(w, cluster) }))
 }
 
 // TestPictureOfTheDemo draws the claims of the demo's pods on the demo's node.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // The pages have the table of attributes. Columns of a page that the table lacks stay as
@@ -41,7 +40,7 @@ func TestPagesHaveTheTableOfAttributes(t *testing.T) {
 			}
 			want = append(want, "| "+strings.Join(cells, " | ")+" |")
 		}
-		golden.Check(t, path, text[:start]+strings.Join(want, "\n")+text[start+len(table):])
+		files.Golden(t, path, text[:start]+strings.Join(want, "\n")+text[start+len(table):])
 	}
 }
 
@@ -75,10 +74,10 @@ func TestPageHasTheMostAttributesOfAGPU(t *testing.T) {
 			most++
 		}
 	}
-	golden.Contains(t, files.Read(t, root+"/docs/devices.md"), fmt.Sprintf("a GPU has at most %d.", most))
+	files.Contains(t, files.Read(t, root+"/docs/devices.md"), fmt.Sprintf("a GPU has at most %d.", most))
 }
 
 func TestPageOfZonesHasTheirWords(t *testing.T) {
 	page := files.Read(t, root+"/docs/zones.md")
-	golden.Contains(t, page, deviceclasses.FaultPartitionInvalid, string(deviceclasses.CapacityCPU), string(deviceclasses.CapacityMemory), deviceclasses.CapacityHugepagesPrefix)
+	files.Contains(t, page, deviceclasses.FaultPartitionInvalid, string(deviceclasses.CapacityCPU), string(deviceclasses.CapacityMemory), deviceclasses.CapacityHugepagesPrefix)
 }

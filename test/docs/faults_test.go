@@ -8,7 +8,6 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // What is wrong is written on the page; where it is said is in the table of the code.
@@ -34,7 +33,7 @@ func TestPageHasTheTableOfFaults(t *testing.T) {
 		cells := []string{name, means[name], yes(fault.Taints), yes(fault.Health != ""), quoted(fault.Condition, fault.Reason), quoted(fault.Event, fault.EventOver), quoted(metrics...)}
 		lines = append(lines, "| "+strings.Join(cells, " | ")+" |")
 	}
-	golden.Check(t, path, before+head+strings.Join(lines, "\n")+"\n\n"+after)
+	files.Golden(t, path, before+head+strings.Join(lines, "\n")+"\n\n"+after)
 }
 
 func metric(name string) string {

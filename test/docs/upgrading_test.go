@@ -10,12 +10,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // Versions that only their package knows are compared there.
 func TestVersionsAreThoseOfTheCode(t *testing.T) {
-	golden.Contains(t, files.Read(t, root+"/docs/upgrading.md"),
+	files.Contains(t, files.Read(t, root+"/docs/upgrading.md"),
 		fmt.Sprintf("| document of `dra-numa state` | %d | %[1]d |", nodestate.Version),
 		"| – | `"+deviceclasses.APIVersion+"` |")
 }

@@ -1,4 +1,5 @@
-// Package files has the temporary files, folders and archives of tests.
+// Package files has the temporary files, folders, archives, golden files and recorded machines
+// of tests, and compares texts.
 package files
 
 import (

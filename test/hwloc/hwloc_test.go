@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 func TestReadsWhatHwlocReads(t *testing.T) {
 	program := lookup(t)
 	var names []string
-	for _, recorded := range machines.All(t) {
+	for _, recorded := range files.RecordedMachines(t) {
 		names = append(names, recorded.Name)
 		t.Run(recorded.Name, func(t *testing.T) {
 			t.Parallel()

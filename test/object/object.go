@@ -1,5 +1,5 @@
-// Package object reads the Kubernetes objects that tests write in YAML, and those that
-// are shipped with the driver.
+// Package object has the Kubernetes objects of tests: as tests write them in YAML, as they are
+// shipped with the driver, as older builds spell them, and as a hostile tenant changes them.
 package object
 
 import (
@@ -13,10 +13,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
-
-// EndlessAmount is an amount that an API server accepts in the requests of a claim.
-// A program that compares it with another amount is busy for hours.
-const EndlessAmount = "1e300000000"
 
 // Parse reads an object; a field that it does not have is an error.
 func Parse[T any](tb testing.TB, text string) *T {

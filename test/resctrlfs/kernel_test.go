@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // TestKernelAnswersAsRecorded asks the kernel that it runs on, as root in a virtual
@@ -34,7 +34,7 @@ func TestKernelAnswersAsRecorded(t *testing.T) {
 			continue
 		}
 		got := answers(t, machine.caches, func() system { return mountKernel(t) })
-		golden.Check(t, recording(kernelVersion(t), machine.name), got)
+		files.Golden(t, recording(kernelVersion(t), machine.name), got)
 		return
 	}
 	t.Fatalf("NUMA_RESCTRL=%s: want one of %v", want, machines)

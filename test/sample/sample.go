@@ -1,5 +1,5 @@
 // Package sample has the machines that tests run on: those that package fake
-// generates, and the recorded ones of package machines.
+// generates, and the recorded ones of package files.
 package sample
 
 import (
@@ -9,7 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
-	"github.com/dra-driver-numa/dra-driver-numa/test/machines"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // Preset returns the declaration of a generated machine.
@@ -67,7 +67,7 @@ func Each(t *testing.T, test func(*testing.T, numa.Machine)) {
 		t.Run(preset.Name, func(t *testing.T) { test(t, Machine(t, preset.Name)) })
 	}
 	t.Run("recorded", func(t *testing.T) {
-		for _, recorded := range machines.All(t) {
+		for _, recorded := range files.RecordedMachines(t) {
 			t.Run(recorded.Name, func(t *testing.T) { test(t, Recorded(t, recorded)) })
 		}
 	})
@@ -81,7 +81,7 @@ var read = struct {
 }{machines: map[string]numa.Machine{}}
 
 // Recorded reads a recorded machine, once for all tests of a package.
-func Recorded(tb testing.TB, recorded machines.Recorded) numa.Machine {
+func Recorded(tb testing.TB, recorded files.Recorded) numa.Machine {
 	tb.Helper()
 	read.Lock()
 	defer read.Unlock()

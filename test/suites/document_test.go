@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 const root = "../.."
@@ -19,7 +18,7 @@ func TestTableOfTheDocument(t *testing.T) {
 	if !begins || !ends {
 		t.Fatalf("%s lacks the marks of the table", path)
 	}
-	golden.Check(t, path, before+begin+readTable(t).document()+end+after)
+	files.Golden(t, path, before+begin+readTable(t).document()+end+after)
 }
 
 func TestHelpHasEveryRow(t *testing.T) {
@@ -58,13 +57,13 @@ func TestTheMakefileHasWhatTheTableSays(t *testing.T) {
 		t.Errorf("the Makefile has the targets %s, the table %s", targets, want)
 	}
 	for pattern, count := range map[string]int{"- suite: ": len(read.Suites), "- variable: ": len(read.Variables)} {
-		golden.Contains(t, makefile, "$(shell sed -n 's/^"+pattern+"//p' test/suites/suites.yaml)\n")
+		files.Contains(t, makefile, "$(shell sed -n 's/^"+pattern+"//p' test/suites/suites.yaml)\n")
 		if got := strings.Count("\n"+string(file), "\n"+pattern); got != count {
 			t.Errorf("%d lines begin with %q, want %d", got, pattern, count)
 		}
 	}
 	// machine.readFlags has the same flags.
-	golden.Contains(t, makefile, "\nSTATIC   := CGO_ENABLED=0 GOFLAGS='$(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)'\n")
+	files.Contains(t, makefile, "\nSTATIC   := CGO_ENABLED=0 GOFLAGS='$(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)'\n")
 }
 
 // What tests or measures is a row of the table, and not a target with a long recipe.

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 func TestGroupEndsWithTheFirstThatFails(t *testing.T) {
@@ -16,7 +15,7 @@ func TestGroupEndsWithTheFirstThatFails(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	want(t, calls[len(calls)-2:], "cluster up", "cluster down")
-	golden.Contains(t, m.output(), "suites: stage nodes\n", "  nodes ", "    start of the cluster ", "  total ")
+	files.Contains(t, m.output(), "suites: stage nodes\n", "  nodes ", "    start of the cluster ", "  total ")
 	m = newMade(t)
 	calls, err = m.run(t.Context(), "pair")
 	if err != nil {
@@ -47,7 +46,7 @@ func TestFailureBesideIsNoticedAtTheNextStage(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	want(t, calls, "self programs")
-	golden.Contains(t, m.output(), "said by programs")
+	files.Contains(t, m.output(), "said by programs")
 }
 
 func TestWhatRunsBesideEndsWithAFailure(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // The file has the commands of every suite, and what variables change.
@@ -50,5 +50,5 @@ func TestPlansOfAllSuites(t *testing.T) {
 			out.WriteString("\n")
 		}
 	}
-	golden.Check(t, "testdata/plans.txt", out.String())
+	files.Golden(t, "testdata/plans.txt", out.String())
 }

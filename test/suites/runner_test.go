@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
 )
 
 // made is a repository whose programs only write their names and arguments to the file calls.
@@ -180,7 +179,7 @@ func TestFailureKeepsTheLogsAndStopsTheCluster(t *testing.T) {
 		t.Errorf("the log of the node is %q", got)
 	}
 	output := m.output()
-	golden.Contains(t, output, "the node restarted", "suites: the logs of cluster c are in bin/logs/c", "  end-to-end suite next ", "  total ")
+	files.Contains(t, output, "the node restarted", "suites: the logs of cluster c are in bin/logs/c", "  end-to-end suite next ", "  total ")
 	if _, err := os.Stat(m.folder + "/bin/logs/c/numa-node-1.log"); err == nil {
 		t.Error("logs of an earlier run are still there")
 	}

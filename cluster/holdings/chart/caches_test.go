@@ -9,21 +9,21 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
 func cachesText(t *testing.T, c holdings.Cluster, o draw.TextOptions) string {
 	t.Helper()
-	return golden.Render(t, func(w io.Writer) error { return CachesText(w, c, nil, o) })
+	return files.Render(t, func(w io.Writer) error { return CachesText(w, c, nil, o) })
 }
 
 func TestCachesGolden(t *testing.T) {
 	c := holdings.Of(&occupied.Divided(t).Snapshot)
 	only, _ := c.Only("worker-1")
 	for name, c := range map[string]holdings.Cluster{"all": c, "worker-1": only} {
-		golden.Check(t, filepath.Join("testdata", "caches", name+".txt"), cachesText(t, c, draw.TextOptions{}))
-		golden.Check(t, filepath.Join("testdata", "caches", name+".svg"), golden.Render(t, func(w io.Writer) error { return CachesSVG(w, c, nil) }))
+		files.Golden(t, filepath.Join("testdata", "caches", name+".txt"), cachesText(t, c, draw.TextOptions{}))
+		files.Golden(t, filepath.Join("testdata", "caches", name+".svg"), files.Render(t, func(w io.Writer) error { return CachesSVG(w, c, nil) }))
 	}
 }
 

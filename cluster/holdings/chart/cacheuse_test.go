@@ -9,7 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -56,10 +56,10 @@ func askedNodes() Resctrl {
 
 func TestCachesOfNodesThatWereAsked(t *testing.T) {
 	c := holdings.Of(&occupied.Divided(t).Snapshot)
-	golden.Check(t, filepath.Join("testdata", "caches", "asked.txt"), golden.Render(t, func(w io.Writer) error { return CachesText(w, c, askedNodes(), draw.TextOptions{}) }))
-	golden.Check(t, filepath.Join("testdata", "caches", "asked.svg"), golden.Render(t, func(w io.Writer) error { return CachesSVG(w, c, askedNodes()) }))
+	files.Golden(t, filepath.Join("testdata", "caches", "asked.txt"), files.Render(t, func(w io.Writer) error { return CachesText(w, c, askedNodes(), draw.TextOptions{}) }))
+	files.Golden(t, filepath.Join("testdata", "caches", "asked.svg"), files.Render(t, func(w io.Writer) error { return CachesSVG(w, c, askedNodes()) }))
 	for _, width := range []int{draw.MinWidth, 60, 300} {
-		text := golden.Render(t, func(w io.Writer) error { return CachesText(w, c, askedNodes(), draw.TextOptions{Width: width}) })
+		text := files.Render(t, func(w io.Writer) error { return CachesText(w, c, askedNodes(), draw.TextOptions{Width: width}) })
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSuffix(line, "\n"); len(line) > width {
 				t.Errorf("width %d: line %q", width, line)

@@ -12,7 +12,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -38,7 +38,7 @@ func TestGolden(t *testing.T) {
 	clusters := shown(t)
 	for name, c := range clusters {
 		for ending, text := range map[string]string{"txt": text(t, c, draw.TextOptions{}), "svg": picture(t, c)} {
-			golden.Check(t, filepath.Join("testdata", name+"."+ending), text)
+			files.Golden(t, filepath.Join("testdata", name+"."+ending), text)
 		}
 	}
 	files, err := filepath.Glob("testdata/*.*")
@@ -49,12 +49,12 @@ func TestGolden(t *testing.T) {
 
 func text(t *testing.T, c holdings.Cluster, o draw.TextOptions) string {
 	t.Helper()
-	return golden.Render(t, func(w io.Writer) error { return Text(w, c, o) })
+	return files.Render(t, func(w io.Writer) error { return Text(w, c, o) })
 }
 
 func picture(t *testing.T, c holdings.Cluster) string {
 	t.Helper()
-	return golden.Render(t, func(w io.Writer) error { return SVG(w, c) })
+	return files.Render(t, func(w io.Writer) error { return SVG(w, c) })
 }
 
 func TestTextFitsItsWidth(t *testing.T) {
@@ -101,7 +101,7 @@ func TestFunctionsHaveTheirNames(t *testing.T) {
 	)
 	c.AddSlice("n", "nic.example.com", resourceapi.Device{Name: "nic-other", Attributes: attributes("", "Intel Corporation", "E810-C")})
 	got := text(t, holdings.Of(&c.Snapshot), draw.TextOptions{Width: 100})
-	golden.Contains(t, got,
+	files.Contains(t, got,
 		". nic-known of dra.numa, Intel Corporation E810?[2J-C ", ". nic-of-older of dra.numa, Intel Corporation E810-C ", ". nic-product of dra.numa ", ". nic-vendor of dra.numa ", ". nic-other of nic.example.com ",
 	)
 }

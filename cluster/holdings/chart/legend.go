@@ -10,7 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/holdings"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
@@ -135,7 +135,7 @@ func Amount(name string, amount resource.Quantity) string {
 	if name == string(deviceclasses.CapacityMemory) || strings.HasPrefix(name, deviceclasses.CapacityHugepagesPrefix) {
 		return canvas.Size(uint64(max(amount.Value(), 0)))
 	}
-	return capacity.Text(amount)
+	return spelling.Text(amount)
 }
 
 // Left returns a text such as "3 of 4 free".

@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -113,7 +113,7 @@ func TestCPUsAreDrawnByCoreAndL3(t *testing.T) {
 			t.Errorf("CPU %d is %+v, want %+v", id, got, want)
 		}
 	}
-	golden.Contains(t, text,
+	testfiles.Contains(t, text,
 		"<figcaption>L3 1</figcaption>", `role="img" aria-label="L3 1: 4 CPUs of 2 cores, `, "cpu: 2 of 4 free",
 		`<th scope="row">L3 1</th><td>4-5</td>`, "reserved: no claim gets it", "blocked: no claim can get it now",
 	)

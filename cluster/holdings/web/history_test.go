@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -76,7 +76,7 @@ func TestHistoryIsAboutTheZoneNewestFirst(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	golden.Contains(t, text,
+	testfiles.Contains(t, text,
 		"Missing here: events &lt;about&gt; Pods: ann may not", `<time datetime="2026-11-23T12:09:00Z">2026-11-23 12:09:00 UTC</time>, 7 times`,
 		`<a href="/claims/default/alpha-zone">ResourceClaim default/alpha-zone</a>`, "<li>Pod default/alpha</li>", "events about 4 objects", "1 to 4 of 4",
 	)

@@ -26,7 +26,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/test/golden"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/occupied"
 )
 
@@ -111,14 +111,14 @@ func TestEveryLinkLeadsToAPage(t *testing.T) {
 func TestPagesSayWhatClaimsHoldOfCaches(t *testing.T) {
 	_, handler := serve(t, occupied.Divided(t), false)
 	node := page(t, handler, "/nodes/worker-1")
-	golden.Contains(t, node,
+	testfiles.Contains(t, node,
 		"ways: 4 of 10 free", "classes: 6 of 8 free", "members: 7 of 10 free", "cache-0-besteffort: 2 to 5 ways, 50% of the bandwidth for each core",
 	)
 	if strings.Contains(node, "bandwidthPercent: ") {
 		t.Errorf("limits are summed in\n%s", node)
 	}
 	claim := page(t, handler, "/claims/prod/silver")
-	golden.Contains(t, claim,
+	testfiles.Contains(t, claim,
 		"<dd>pool besteffort of cache 0, for the CPUs of request cpus</dd>", "<dd>2, up to 5 while they are free</dd>", "<dd>50%</dd>", "<dd>dra-numa.4</dd>",
 	)
 }
@@ -132,7 +132,7 @@ func TestPagesSayHowFastTheCPUsAreAndWhatWasAsked(t *testing.T) {
 		Interrupts:  []deviceclasses.StayingInterrupt{{Number: 30, Name: "nvme0q1", Why: "managed by the kernel"}},
 	}})
 	_, handler := serve(t, c, false)
-	golden.Contains(t, page(t, handler, "/claims/d/a"),
+	testfiles.Contains(t, page(t, handler, "/claims/d/a"),
 		"Frequency</dt><dd>governor powersave, energy preference balance_power, from 3GHz (asked max), to 3.6GHz</dd>", "nvme0q1 (managed by the kernel)")
 }
 
@@ -143,7 +143,7 @@ func TestPagesSayHowFastTheUncoreIs(t *testing.T) {
 		Asked: deviceclasses.PerformanceSettings{MinUncoreFrequency: "max"}, Uncore: []deviceclasses.UncoreStatus{{Package: 1, MinFrequency: "1.8GHz"}},
 	}})
 	_, handler := serve(t, c, false)
-	golden.Contains(t, page(t, handler, "/claims/d/a"), "Lowest uncore frequency of die 0 of package 1</dt><dd>1.8GHz</dd>")
+	testfiles.Contains(t, page(t, handler, "/claims/d/a"), "Lowest uncore frequency of die 0 of package 1</dt><dd>1.8GHz</dd>")
 }
 
 func TestPagesSayWhatThereIs(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Hint looks for attributes with the same name in other domains, which drivers use for
@@ -19,9 +19,9 @@ func (c noAttribute) Hint() string {
 	if len(own) == 0 {
 		return fmt.Sprintf("a device without %s never meets a matchAttribute of it: remove the request from the constraint", c.attribute)
 	}
-	for _, spelling := range own {
-		if !slices.ContainsFunc(c.requests, func(r finds) bool { return !slices.Contains(c.spellings(r), spelling) }) {
-			return fmt.Sprintf("the devices have %s: match an attribute that all devices have", spelling)
+	for _, name := range own {
+		if !slices.ContainsFunc(c.requests, func(r finds) bool { return !slices.Contains(c.spellings(r), name) }) {
+			return fmt.Sprintf("the devices have %s: match an attribute that all devices have", name)
 		}
 	}
 	var has []string
@@ -74,7 +74,7 @@ func (c *constraint) spellings(r finds) []string {
 	found := make(map[string]bool)
 	for _, d := range r.devices {
 		for has := range d.Attributes {
-			if full := string(attribute.FullName(d.Slice.Spec.Driver, has)); strings.HasSuffix(full, "/"+short) {
+			if full := string(spelling.FullName(d.Slice.Spec.Driver, has)); strings.HasSuffix(full, "/"+short) {
 				found[full] = true
 			}
 		}

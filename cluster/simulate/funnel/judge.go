@@ -9,7 +9,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Finding is an obstacle without its sentence.
@@ -266,7 +266,7 @@ func (f *Facts) holdersOf(d *inventory.Device, name string) (list []Holder) {
 			if held.IsZero() {
 				continue
 			}
-			holder.Amount = capacity.Text(held)
+			holder.Amount = spelling.Text(held)
 		}
 		list = append(list, holder)
 	}
@@ -288,7 +288,7 @@ func (f *Facts) counterHolders(d *inventory.Device, counter string) (list []Hold
 				continue
 			}
 			for _, holder := range f.holdersOf(other, "") {
-				holder.Resource, holder.Amount = counter, capacity.Text(amount.Value)
+				holder.Resource, holder.Amount = counter, spelling.Text(amount.Value)
 				list = append(list, holder)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Causes that are about capacities and counters.
@@ -53,7 +53,7 @@ func (c split) Hint() string {
 		var amounts []string
 		for _, key := range p.names {
 			amount := c.Capacity.Requests[key]
-			amounts = append(amounts, fmt.Sprintf("%s: %s", key, capacity.Text(amount)))
+			amounts = append(amounts, fmt.Sprintf("%s: %s", key, spelling.Text(amount)))
 		}
 		selectors := ""
 		if len(c.Selectors) > 0 {
@@ -118,11 +118,11 @@ func (c fewCounters) String() string {
 }
 
 func (c fixedAmount) String() string {
-	return fmt.Sprintf("every request takes %s %s of one device: %s", capacity.Text(c.charged), c.name, c.devices())
+	return fmt.Sprintf("every request takes %s %s of one device: %s", spelling.Text(c.charged), c.name, c.devices())
 }
 
 func (c defaultAmount) String() string {
-	return fmt.Sprintf("the request does not name capacity %s, so it takes %s of one device: %s", c.name, capacity.Text(c.charged), c.devices())
+	return fmt.Sprintf("the request does not name capacity %s, so it takes %s of one device: %s", c.name, spelling.Text(c.charged), c.devices())
 }
 
 func (c defaultAmount) Hint() string {
@@ -132,16 +132,16 @@ func (c defaultAmount) Hint() string {
 func (c tooMuch) String() string {
 	rounded := ""
 	if c.asked.Cmp(c.charged) != 0 {
-		rounded = fmt.Sprintf(", rounded up to %s", capacity.Text(c.charged))
+		rounded = fmt.Sprintf(", rounded up to %s", spelling.Text(c.charged))
 	}
-	return fmt.Sprintf("asks for %s %s of one device%s: %s", capacity.Text(c.asked), c.name, rounded, c.devices())
+	return fmt.Sprintf("asks for %s %s of one device%s: %s", spelling.Text(c.asked), c.name, rounded, c.devices())
 }
 
 // Hint is for an amount that would fit without rounding, that several devices have
 // together, or that no request can have.
 func (c tooMuch) Hint() string {
 	if c.asked.Cmp(c.charged) < 0 && slices.ContainsFunc(c.all, func(s shortage) bool { return c.asked.Cmp(s.free) <= 0 }) {
-		return fmt.Sprintf("%s would fit, but the scheduler rounds %s up to %s: ask for a multiple of the step", capacity.Text(c.asked), c.name, capacity.Text(c.charged))
+		return fmt.Sprintf("%s would fit, but the scheduler rounds %s up to %s: ask for a multiple of the step", spelling.Text(c.asked), c.name, spelling.Text(c.charged))
 	}
 	enough := func(list []shortage) bool {
 		var sum resource.Quantity
@@ -154,7 +154,7 @@ func (c tooMuch) Hint() string {
 	case slices.ContainsFunc(slices.Collect(maps.Values(c.places())), enough):
 		return fmt.Sprintf("a request gets its %s from one device, and no device has enough: split the request into several", c.name)
 	case c.limit != nil:
-		return fmt.Sprintf("ask for at most %s %s: no request gets more of one device", capacity.Text(*c.limit), c.name)
+		return fmt.Sprintf("ask for at most %s %s: no request gets more of one device", spelling.Text(*c.limit), c.name)
 	case enough(c.all):
 		return fmt.Sprintf("no device has enough %s, and the claim cannot have devices that differ in %s: ask for less", c.name, strings.Join(texts(c.matched), ", "))
 	}
@@ -182,13 +182,13 @@ func (l *lack) devices() string { return listed(l.all, shortage.text) }
 // text says what the device lacks.
 func (s shortage) text() string {
 	if s.limit != nil {
-		return fmt.Sprintf("%s allows at most %s per request", s.device.Name, capacity.Text(*s.limit))
+		return fmt.Sprintf("%s allows at most %s per request", s.device.Name, spelling.Text(*s.limit))
 	}
 	if s.counter {
-		return fmt.Sprintf("%s needs %s, %s left", s.device.Name, capacity.Text(s.charged), capacity.Text(s.free))
+		return fmt.Sprintf("%s needs %s, %s left", s.device.Name, spelling.Text(s.charged), spelling.Text(s.free))
 	}
 	if s.free.Cmp(s.value) == 0 {
-		return fmt.Sprintf("%s has %s", s.device.Name, capacity.Text(s.free))
+		return fmt.Sprintf("%s has %s", s.device.Name, spelling.Text(s.free))
 	}
-	return fmt.Sprintf("%s has %s of %s left", s.device.Name, capacity.Text(s.free), capacity.Text(s.value))
+	return fmt.Sprintf("%s has %s of %s left", s.device.Name, spelling.Text(s.free), spelling.Text(s.value))
 }

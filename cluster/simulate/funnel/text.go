@@ -9,15 +9,14 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // attributeOf returns a value of the device as text. Two values are equal if and only
 // if their texts are equal.
 func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
-	value, _ := attribute.Of(d.Slice.Spec.Driver, d.Attributes, name)
+	value, _ := spelling.Attribute(d.Slice.Spec.Driver, d.Attributes, name)
 	switch {
 	case value.StringValue != nil:
 		return fmt.Sprintf("%q", *value.StringValue), true
@@ -34,8 +33,8 @@ func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text
 // capacityOf returns a capacity of the device as text.
 func capacityOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
 	for spelled, of := range d.Capacity {
-		if attribute.FullName(d.Slice.Spec.Driver, spelled) == name {
-			return capacity.Text(of.Value), true
+		if spelling.FullName(d.Slice.Spec.Driver, spelled) == name {
+			return spelling.Text(of.Value), true
 		}
 	}
 	return "", false

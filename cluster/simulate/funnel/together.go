@@ -8,7 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Causes that are about requests which fit alone but not together.
@@ -58,7 +58,7 @@ func (c tooMany) String() string {
 			if a.Capacity != nil {
 				for _, name := range sortedNames(a.Capacity.Requests) {
 					amount := a.Capacity.Requests[name]
-					part += fmt.Sprintf(", %s %s", capacity.Text(amount), name)
+					part += fmt.Sprintf(", %s %s", spelling.Text(amount), name)
 				}
 			}
 			parts = append(parts, part)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Holdings is what claims hold, by pool.
@@ -47,7 +47,7 @@ func (h Holdings) Add(claim *resourceapi.ResourceClaim, consumableCapacity bool)
 		}
 		held.shares = append(held.shares, structured.MakeSharedDeviceID(device, result.ShareID))
 		if result.ConsumedCapacity != nil {
-			held.capacity = append(held.capacity, structured.NewDeviceConsumedCapacity(device, capacity.Amounts(result.Driver, result.ConsumedCapacity)))
+			held.capacity = append(held.capacity, structured.NewDeviceConsumedCapacity(device, spelling.Amounts(result.Driver, result.ConsumedCapacity)))
 		}
 	}
 }

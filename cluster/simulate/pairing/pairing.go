@@ -15,7 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/manifest"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/attribute"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 const (
@@ -138,7 +138,7 @@ func same(a, b *inventory.Device, name resourceapi.FullyQualifiedName) bool {
 // valueOf returns the value of an attribute as text; "" if the device lacks it, or if it is
 // neither a text nor a number.
 func valueOf(d *inventory.Device, name resourceapi.FullyQualifiedName) string {
-	switch value, _ := attribute.Of(d.Slice.Spec.Driver, d.Attributes, name); {
+	switch value, _ := spelling.Attribute(d.Slice.Spec.Driver, d.Attributes, name); {
 	case value.StringValue != nil:
 		return *value.StringValue
 	case value.IntValue != nil:

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // Amounts are what a node has or a pod requests, in the units of the scheduler: cpu in
@@ -114,9 +114,9 @@ func isExtended(name corev1.ResourceName) bool {
 func Text(name corev1.ResourceName, amount int64) string {
 	switch {
 	case name == corev1.ResourceCPU:
-		return capacity.Text(*resource.NewMilliQuantity(amount, resource.DecimalSI))
+		return spelling.Text(*resource.NewMilliQuantity(amount, resource.DecimalSI))
 	case name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage, strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 		return resource.NewQuantity(amount, resource.BinarySI).String()
 	}
-	return capacity.Text(*resource.NewQuantity(amount, resource.DecimalSI))
+	return spelling.Text(*resource.NewQuantity(amount, resource.DecimalSI))
 }

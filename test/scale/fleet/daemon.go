@@ -19,7 +19,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
-	"github.com/dra-driver-numa/dra-driver-numa/internal/policies"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/keeperfile"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
@@ -69,7 +69,7 @@ func (d *daemon) install() error {
 // reboot gives the node another boot. The daemon must not run.
 func (d *daemon) reboot(boot string) error {
 	d.boot = boot
-	return os.WriteFile(filepath.Join(d.folder, pluginFolder, policies.File), policies.Policies{Boot: boot}.Encode(), 0o644)
+	return os.WriteFile(filepath.Join(d.folder, pluginFolder, keeperfile.PoliciesName), keeperfile.Policies{Boot: boot}.Encode(), 0o644)
 }
 
 // start does what the daemon does from its first request to the API server on.

@@ -1,4 +1,4 @@
-package pulse
+package kernelfs
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ func pipe(t testing.TB) (read, write int) {
 
 func newPulse(t testing.TB, period time.Duration, files ...int) *Pulse {
 	t.Helper()
-	p, err := New(period, files...)
+	p, err := NewPulse(period, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,8 @@ func TestCloseEndsWait(t *testing.T) {
 }
 
 func TestFilesThatCannotBeWaitedFor(t *testing.T) {
-	if p, err := New(time.Second, -1); err == nil {
-		t.Errorf("New returned %v", p)
+	if p, err := NewPulse(time.Second, -1); err == nil {
+		t.Errorf("NewPulse returned %v", p)
 	}
 }
 
@@ -111,11 +111,11 @@ func TestReadStart(t *testing.T) {
 	defer file.Close()
 	for range 2 {
 		buf := make([]byte, 16)
-		if n, err := ReadStart(int(file.Fd()), buf); err != nil || string(buf[:n]) != "0-3\n" {
+		if n, err := readStart(int(file.Fd()), buf); err != nil || string(buf[:n]) != "0-3\n" {
 			t.Errorf("read %q, %v", buf[:n], err)
 		}
 	}
-	if _, err := ReadStart(-1, nil); !errors.Is(err, syscall.EBADF) {
+	if _, err := readStart(-1, nil); !errors.Is(err, syscall.EBADF) {
 		t.Errorf("no file: %v, want EBADF", err)
 	}
 }

@@ -1,4 +1,4 @@
-package attribute
+package spelling
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func TestFullName(t *testing.T) {
 	}
 }
 
-func TestOf(t *testing.T) {
+func TestAttribute(t *testing.T) {
 	type attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute
 	one, two := resourceapi.DeviceAttribute{IntValue: new(int64(1))}, resourceapi.DeviceAttribute{IntValue: new(int64(2))}
 	for name, row := range map[string]struct {
@@ -37,7 +37,7 @@ func TestOf(t *testing.T) {
 		"of a driver whose name begins as our": {"dra.numa.example.com", attributes{"socket": one}, nil},
 		"of a driver without a name":           {"", attributes{"socket": one}, nil},
 	} {
-		got, has := Of(row.driver, row.has, "dra.numa/socket")
+		got, has := Attribute(row.driver, row.has, "dra.numa/socket")
 		if got.IntValue != row.want || has != (row.want != nil) {
 			t.Errorf("%s: %v %t, want %v", name, got.IntValue, has, row.want)
 		}

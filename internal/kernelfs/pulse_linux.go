@@ -1,9 +1,4 @@
-// Package pulse waits until time has passed or a file has something to read, and wakes only
-// one thread then. A timer of the Go runtime also wakes the runtime's monitor and is late or
-// early by up to a millisecond, which takes more wakes. So does a system call that waits:
-// the runtime has another thread look for work meanwhile. For a program that looks at a few
-// files now and then, that costs more than the look.
-package pulse
+package kernelfs
 
 import (
 	"errors"
@@ -14,16 +9,19 @@ import (
 	"unsafe"
 )
 
-// Pulse is a timer of the kernel and the files that are waited for. One goroutine may wait.
+// Pulse is a timer of the kernel and the files that are waited for. One goroutine may wait. A
+// timer of the Go runtime also wakes the runtime's monitor and is late or early by up to a
+// millisecond, which takes more wakes. So does a system call that waits: the runtime has
+// another thread look for work meanwhile.
 type Pulse struct {
 	epoll *os.File        // of timer and the files
 	conn  syscall.RawConn // of epoll
 	timer int
 }
 
-// New returns a pulse that beats each period, and when one of the files, such as an inotify
+// NewPulse returns a pulse that beats each period, and when one of the files, such as an inotify
 // instance, can be read. The files stay the caller's, which must close the pulse first.
-func New(period time.Duration, files ...int) (*Pulse, error) {
+func NewPulse(period time.Duration, files ...int) (*Pulse, error) {
 	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make epoll instance: %w", err)
@@ -94,8 +92,8 @@ func Read(fd int, buf []byte) (n int, err error) {
 	return result(syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf))))
 }
 
-// ReadStart reads from the start of a file, as [Read] does.
-func ReadStart(fd int, buf []byte) (n int, err error) {
+// readStart reads from the start of a file, as [Read] does.
+func readStart(fd int, buf []byte) (n int, err error) {
 	return result(syscall.RawSyscall6(syscall.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), 0, 0, 0))
 }
 

@@ -1,6 +1,4 @@
-// Package capacity knows the two spellings of a capacity of a device, which amounts a
-// program can compute with, and how people read them.
-package capacity
+package spelling
 
 import (
 	"strings"
@@ -9,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Name returns a capacity as devices of the driver publish it: without the driver's
+// Capacity returns the name of a capacity as devices of the driver publish it: without the driver's
 // domain. From Kubernetes 1.38 on, a claim and its allocation result may also spell the
 // capacity cpu of the driver dra.numa as dra.numa/cpu. Other names are returned
 // unchanged.
-func Name(driver string, name resourceapi.QualifiedName) resourceapi.QualifiedName {
+func Capacity(driver string, name resourceapi.QualifiedName) resourceapi.QualifiedName {
 	return resourceapi.QualifiedName(strings.TrimPrefix(string(name), driver+"/"))
 }
 
@@ -23,14 +21,14 @@ func Name(driver string, name resourceapi.QualifiedName) resourceapi.QualifiedNa
 func Amounts(driver string, amounts map[resourceapi.QualifiedName]resource.Quantity) map[resourceapi.QualifiedName]resource.Quantity {
 	changed := false
 	for name := range amounts {
-		changed = changed || Name(driver, name) != name
+		changed = changed || Capacity(driver, name) != name
 	}
 	if !changed {
 		return amounts
 	}
 	published := make(map[resourceapi.QualifiedName]resource.Quantity, len(amounts))
 	for name, amount := range amounts {
-		short := Name(driver, name)
+		short := Capacity(driver, name)
 		if known, twice := published[short]; !twice || less(known, amount) {
 			published[short] = amount
 		}

@@ -1,19 +1,16 @@
-// Package reread notices that files of the kernel have another first line than before. It
-// keeps them open: a read from the start of a file of cgroup v2 or sysfs shows its current
-// content, and opening it costs ten times as much.
-package reread
+package kernelfs
 
 import (
 	"bytes"
 	"errors"
 	"io/fs"
 	"os"
-
-	"github.com/dra-driver-numa/dra-driver-numa/internal/pulse"
 )
 
-// Files are files of the host that are read again and again. The zero value has none.
-type Files struct {
+// FirstLines are those of files of the host that are read again and again. The files stay
+// open: a read from the start of a file of cgroup v2 or sysfs shows its current content, and
+// opening it costs ten times as much. The zero value has none.
+type FirstLines struct {
 	files map[string]*file
 }
 
@@ -28,7 +25,7 @@ type file struct {
 const maxBytes = 4096
 
 // Follow follows the files with these names below root, and no others, and reads them all.
-func (f *Files) Follow(root fs.FS, names []string) {
+func (f *FirstLines) Follow(root fs.FS, names []string) {
 	known := f.files
 	f.files = make(map[string]*file, len(names))
 	for _, name := range names {
@@ -47,7 +44,7 @@ func (f *Files) Follow(root fs.FS, names []string) {
 
 // Changed reports whether a file has another first line than in the last call of Changed or
 // Follow. A file that cannot be read reads as its error.
-func (f *Files) Changed(root fs.FS) (changed bool) {
+func (f *FirstLines) Changed(root fs.FS) (changed bool) {
 	for name, one := range f.files {
 		changed = one.changed(root, name) || changed
 	}
@@ -55,7 +52,7 @@ func (f *Files) Changed(root fs.FS) (changed bool) {
 }
 
 // Close closes all files, and follows none any more.
-func (f *Files) Close() {
+func (f *FirstLines) Close() {
 	for _, one := range f.files {
 		one.close()
 	}
@@ -89,7 +86,7 @@ func (f *file) read(root fs.FS, name string, buf []byte) ([]byte, error) {
 		}
 		f.open, f.fd = kept, int(kept.Fd())
 	}
-	n, err := pulse.ReadStart(f.fd, buf)
+	n, err := readStart(f.fd, buf)
 	line, _, _ := bytes.Cut(buf[:max(n, 0)], []byte("\n"))
 	return line, err
 }

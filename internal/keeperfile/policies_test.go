@@ -1,4 +1,4 @@
-package policies
+package keeperfile
 
 import (
 	"errors"
@@ -30,7 +30,7 @@ func TestPolicyOfACheckpoint(t *testing.T) {
 		"too long":          {`{"policyName":"none"}` + strings.Repeat(" ", stateBytes), Policy{Problem: "more than 4194304 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Read(fstest.MapFS{CPUManagerFile: {Data: []byte(row.text)}}, boot)
+			got := ReadPolicies(fstest.MapFS{CPUManagerFile: {Data: []byte(row.text)}}, boot)
 			if want := (Policies{Boot: boot, CPU: row.want}); got != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}
@@ -40,14 +40,16 @@ func TestPolicyOfACheckpoint(t *testing.T) {
 		})
 	}
 	linked := fstest.MapFS{MemoryManagerFile: {Data: []byte("secret"), Mode: fs.ModeSymlink}, "secret": {Data: []byte(`{"policyName":"none"}`)}}
-	if got := Read(linked, boot).Memory; got != (Policy{Problem: "not a regular file (L---------)"}) {
+	if got := ReadPolicies(linked, boot).Memory; got != (Policy{Problem: "not a regular file (L---------)"}) {
 		t.Errorf("a link: %+v", got)
 	}
 }
 
 func TestWhatIsWrittenIsLoaded(t *testing.T) {
 	want := Policies{boot, Policy{Name: "static"}, Policy{Problem: "no policyName"}}
-	load := func(text []byte) (Policies, error) { return Load(fstest.MapFS{File: {Data: text}}, boot) }
+	load := func(text []byte) (Policies, error) {
+		return LoadPolicies(fstest.MapFS{PoliciesName: {Data: text}}, boot)
+	}
 	if got, err := load(want.Encode()); got != want || err != nil {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
@@ -59,7 +61,7 @@ func TestWhatIsWrittenIsLoaded(t *testing.T) {
 	if got, err := load([]byte(`{"version":2,"boot":"boot-1","cpuManager":{"policy":"static","since":1},"memoryManager":{}}`)); got != (Policies{Boot: boot, CPU: Policy{Name: "static"}}) || err != nil {
 		t.Errorf("of a newer keeper: %+v, %v", got, err)
 	}
-	if _, err := Load(fstest.MapFS{}, boot); !errors.Is(err, ErrUnknown) {
+	if _, err := LoadPolicies(fstest.MapFS{}, boot); !errors.Is(err, ErrUnknown) {
 		t.Errorf("no file: %v", err)
 	}
 }

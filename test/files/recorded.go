@@ -1,6 +1,4 @@
-// Package machines unpacks the recorded machines that tests read, where a checkout of the
-// project has them beside it. It knows nothing of what is in them.
-package machines
+package files
 
 import (
 	"archive/tar"
@@ -15,16 +13,17 @@ import (
 	"testing"
 )
 
-// Recorded is one machine: a tar.bz2 whose single top folder holds its sys and proc.
+// Recorded is a machine that was recorded elsewhere, where a checkout of the project has it
+// beside it: a tar.bz2 whose single top folder holds its sys and proc.
 type Recorded struct {
 	Name string // of the archive, without its ending
 	path string
 }
 
-// All lists the recorded machines by name. It skips the test where there are
+// RecordedMachines lists the recorded machines by name. It skips the test where there are
 // none: they are in the folder NUMA_SNAPSHOTS, default ../shared/testdata/hwloc
 // beside the repository.
-func All(tb testing.TB) (list []Recorded) {
+func RecordedMachines(tb testing.TB) (list []Recorded) {
 	tb.Helper()
 	folder := os.Getenv("NUMA_SNAPSHOTS")
 	if folder == "" {

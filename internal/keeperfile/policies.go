@@ -1,9 +1,4 @@
-// Package policies carries the policies of the kubelet's CPU and memory managers from the
-// keeper to the daemon. The kubelet keeps them in files of its root directory, where the
-// secrets of all pods are, too. So only the keeper, which has no access to the API server,
-// reads that directory, and it passes nothing on but the names of the policies. The package
-// does not decide which policies are allowed.
-package policies
+package keeperfile
 
 import (
 	"encoding/json"
@@ -14,9 +9,9 @@ import (
 	"strings"
 )
 
-// File is the name of the file in the driver's directory that the keeper writes and the
+// PoliciesName is the name of the file in the driver's directory that the keeper writes and the
 // daemon reads.
-const File = "kubelet-policies"
+const PoliciesName = "kubelet-policies"
 
 // The checkpoints of the managers in the kubelet's root directory. The kubelet replaces
 // them as a whole.
@@ -37,7 +32,10 @@ const (
 // synced: after a power failure, it may be damaged until the keeper runs.
 var ErrUnknown = errors.New("the keeper has not yet said which policies the kubelet's managers have")
 
-// Policies are what the keeper found.
+// Policies are those of the kubelet's CPU and memory managers, as the keeper found them. The
+// kubelet keeps them in files of its root directory, where the secrets of all pods are, too. So
+// only the keeper, which has no access to the API server, reads that directory, and it passes
+// nothing on but the names of the policies.
 type Policies struct {
 	Boot   string `json:"boot"` // id of the boot in which the keeper looked: the kubelet of another one may have other policies
 	CPU    Policy `json:"cpuManager"`
@@ -51,8 +49,8 @@ type Policy struct {
 	Problem string `json:"problem,omitempty"` // why the checkpoint has no name that can be read
 }
 
-// Read reads the policies from the kubelet's root directory.
-func Read(kubelet fs.FS, boot string) Policies {
+// ReadPolicies reads the policies from the kubelet's root directory.
+func ReadPolicies(kubelet fs.FS, boot string) Policies {
 	return Policies{boot, read(kubelet, CPUManagerFile), read(kubelet, MemoryManagerFile)}
 }
 
@@ -123,10 +121,10 @@ func (p Policies) Encode() []byte {
 	return append(text, '\n')
 }
 
-// Load returns what the keeper of this boot wrote to the driver's directory. The error is
+// LoadPolicies returns what the keeper of this boot wrote to the driver's directory. The error is
 // ErrUnknown if there is no such file, or one of another boot, or one that cannot be read.
-func Load(dir fs.FS, boot string) (p Policies, err error) {
-	text, err := fs.ReadFile(dir, File)
+func LoadPolicies(dir fs.FS, boot string) (p Policies, err error) {
+	text, err := fs.ReadFile(dir, PoliciesName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Policies{}, ErrUnknown
 	}
@@ -134,7 +132,7 @@ func Load(dir fs.FS, boot string) (p Policies, err error) {
 		err = json.Unmarshal(text, &p)
 	}
 	if err != nil {
-		return Policies{}, fmt.Errorf("%w: read %s: %w", ErrUnknown, File, err)
+		return Policies{}, fmt.Errorf("%w: read %s: %w", ErrUnknown, PoliciesName, err)
 	}
 	if p.Boot != boot {
 		return Policies{}, ErrUnknown

@@ -1,7 +1,6 @@
-// Package heartbeat carries from the keeper to the daemon that the keeper works, and what it
-// has repaired. The keeper has no network, so it writes a file, in a directory of the pod
-// that is in memory: a heartbeat must not wake a disk. The package decides nothing.
-package heartbeat
+// Package keeperfile has the files in which the keeper, which has no network, tells the daemon
+// that it works, and which policies the kubelet's managers have. It decides nothing.
+package keeperfile
 
 import (
 	"encoding/json"
@@ -13,16 +12,17 @@ import (
 )
 
 const (
-	// File is the name of the file in the directory that keeper and daemon share.
-	File = "keeper.json"
-	// Period is how often the keeper writes it at least, if it is not stuck.
-	Period = 10 * time.Second
-	// Lasts is how old a heartbeat may be. A keeper that repairs may wait for the host's
+	// BeatName is the name of the file in the directory that keeper and daemon share. It is in
+	// memory: a heartbeat must not wake a disk.
+	BeatName = "keeper.json"
+	// BeatPeriod is how often the keeper writes it at least, if it is not stuck.
+	BeatPeriod = 10 * time.Second
+	// beatLasts is how old a heartbeat may be. A keeper that repairs may wait for the host's
 	// lock while a hook is at work.
-	Lasts = 45 * time.Second
+	beatLasts = 45 * time.Second
 
-	// fileBytes bounds how much is read.
-	fileBytes = 64 << 10
+	// beatBytes bounds how much is read.
+	beatBytes = 64 << 10
 )
 
 // Beat is one heartbeat. The counts are since the keeper started.
@@ -39,24 +39,24 @@ func (b Beat) Encode() []byte {
 	return append(text, '\n')
 }
 
-// Read returns the last heartbeat.
-func Read(dir fs.FS) (b Beat, err error) {
-	file, err := dir.Open(File)
+// ReadBeat returns the last heartbeat.
+func ReadBeat(dir fs.FS) (b Beat, err error) {
+	file, err := dir.Open(BeatName)
 	if err != nil {
 		return Beat{}, err
 	}
 	defer func() { _ = file.Close() }() // opened for reading
-	text, err := io.ReadAll(io.LimitReader(file, fileBytes))
+	text, err := io.ReadAll(io.LimitReader(file, beatBytes))
 	if err == nil {
 		err = json.Unmarshal(text, &b)
 	}
 	if err != nil {
-		return Beat{}, fmt.Errorf("read %s: %w", File, err)
+		return Beat{}, fmt.Errorf("read %s: %w", BeatName, err)
 	}
 	return b, nil
 }
 
-// Silent says why the keeper seems not to work, from what Read returned; "" if it works. A
+// Silent says why the keeper seems not to work, from what ReadBeat returned; "" if it works. A
 // clock that was set back makes no heartbeat old.
 func Silent(b Beat, err error, now time.Time) string {
 	switch age := now.Sub(b.At); {
@@ -64,7 +64,7 @@ func Silent(b Beat, err error, now time.Time) string {
 		return "the keeper has not looked at the cgroups of claims yet"
 	case err != nil:
 		return "the keeper's heartbeat cannot be read: " + err.Error()
-	case age > Lasts:
+	case age > beatLasts:
 		return fmt.Sprintf("the keeper has not looked at the cgroups of claims for %s", age.Round(time.Second))
 	}
 	return ""

@@ -1,4 +1,4 @@
-package capacity_test
+package spelling_test
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/capacity"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
@@ -29,7 +29,7 @@ func TestAmountsInBothSpellings(t *testing.T) {
 		"one not countable":        {amounts{"dra.numa/cpu": four, "cpu": endless}, amounts{"cpu": endless}},
 		"none countable":           {amounts{"dra.numa/cpu": endless, "cpu": endless}, amounts{"cpu": endless}},
 	} {
-		if diff := cmp.Diff(row.want, capacity.Amounts("dra.numa", row.given), cmp.Comparer(sameText)); diff != "" {
+		if diff := cmp.Diff(row.want, spelling.Amounts("dra.numa", row.given), cmp.Comparer(sameText)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -37,7 +37,7 @@ func TestAmountsInBothSpellings(t *testing.T) {
 
 func TestTextOfThousandsHasAllDigits(t *testing.T) {
 	for text, want := range map[string]string{"4": "4", "2000": "2000", "2k": "2000", "-1k": "-1000", "2001": "2001", "1500m": "1500m", "8Gi": "8Gi", "2G": "2G", "0": "0"} {
-		if got := capacity.Text(resource.MustParse(text)); got != want {
+		if got := spelling.Text(resource.MustParse(text)); got != want {
 			t.Errorf("%s is written %s, want %s", text, got, want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestCountable(t *testing.T) {
 		"0": true, "4": true, "1n": true, "-3m": true, "8Ei": true, "123456789012345678901234567890": true, "1e30": true,
 		object.EndlessAmount: false, "-" + object.EndlessAmount: false, "0e999999": false, "1e31": false,
 	} {
-		if got := capacity.Countable(resource.MustParse(text)); got != want {
+		if got := spelling.Countable(resource.MustParse(text)); got != want {
 			t.Errorf("%s: %t", text, got)
 		}
 	}

@@ -1,6 +1,4 @@
-// Package golden compares what a test has rendered with a file that was reviewed, or
-// with the parts that it must have. The flag -update of the test rewrites the file.
-package golden
+package files
 
 import (
 	"bytes"
@@ -26,8 +24,9 @@ func Render(tb testing.TB, write func(io.Writer) error) string {
 	return out.String()
 }
 
-// Check fails the test where the file at path differs from what the test got.
-func Check(tb testing.TB, path, got string) {
+// Golden fails the test where the file at path, which was reviewed, differs from what the
+// test got. The flag -update of the test rewrites the file.
+func Golden(tb testing.TB, path, got string) {
 	tb.Helper()
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {

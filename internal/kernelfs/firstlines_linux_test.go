@@ -1,4 +1,4 @@
-package reread
+package kernelfs
 
 import (
 	"os"
@@ -21,7 +21,7 @@ func TestFilesThatReadDifferently(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var f Files
+	var f FirstLines
 	defer f.Close()
 	expect := func(what string, want bool) {
 		t.Helper()

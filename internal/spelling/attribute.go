@@ -1,5 +1,6 @@
-// Package attribute knows the two spellings of an attribute of a device.
-package attribute
+// Package spelling knows the two spellings of attributes and capacities of a device, which
+// amounts a program can compute with, and how people read them.
+package spelling
 
 import (
 	"strings"
@@ -17,10 +18,10 @@ func FullName(driver string, name resourceapi.QualifiedName) resourceapi.FullyQu
 	return resourceapi.FullyQualifiedName(driver + "/" + string(name))
 }
 
-// Of returns an attribute of a device of the driver by its full name, however the device
+// Attribute returns an attribute of a device of the driver by its full name, however the device
 // spells it. Has is false if the device lacks the attribute. If a device has both
 // spellings, the full name counts, as for constraints in the scheduler.
-func Of(driver string, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, name resourceapi.FullyQualifiedName) (value resourceapi.DeviceAttribute, has bool) {
+func Attribute(driver string, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, name resourceapi.FullyQualifiedName) (value resourceapi.DeviceAttribute, has bool) {
 	if value, has = attributes[resourceapi.QualifiedName(name)]; has {
 		return value, true
 	}

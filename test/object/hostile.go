@@ -1,7 +1,4 @@
-// Package hostile changes objects as a tenant would who wants a program to believe, print
-// or grant something. The tests of the command line, the webhook and the daemon put its
-// texts and amounts into every field, one after the other.
-package hostile
+package object
 
 import (
 	"fmt"
@@ -14,18 +11,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-
-	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
-// Text is a text that a terminal would obey: it sets the title, clears the screen, turns
+// HostileText is a text that a terminal would obey: it sets the title, clears the screen, turns
 // text around, and begins a line that looks like an answer. It also has invisible
 // characters.
-const Text = "\x1b]0;owned\a\u202e\u009b2J\x7f\n\nowned: fits\u2028owned\u200b\U000e0041"
+const HostileText = "\x1b]0;owned\a\u202e\u009b2J\x7f\n\nowned: fits\u2028owned\u200b\U000e0041"
 
-// ClaimSpec is the spec of a ResourceClaim in YAML, with a value in each field that a tenant
+// EndlessAmount is an amount that an API server accepts in the requests of a claim.
+// A program that compares it with another amount is busy for hours.
+const EndlessAmount = "1e300000000"
+
+// FullClaimSpec is the spec of a ResourceClaim in YAML, with a value in each field that a tenant
 // may write.
-const ClaimSpec = `
+const FullClaimSpec = `
 spec:
   devices:
     requests:
@@ -49,9 +48,9 @@ spec:
     - {requests: [cache], opaque: {driver: dra.numa, parameters: {apiVersion: dra.numa/v1alpha1, kind: CacheConfig, cpus: zone, maxWays: 5}}}
 `
 
-// Fault says what is wrong with a text that a program prints: a terminal would obey a part
+// PrintFault says what is wrong with a text that a program prints: a terminal would obey a part
 // of it, or an object begins a line. It is "" if nothing is.
-func Fault(text string) string {
+func PrintFault(text string) string {
 	for _, r := range text {
 		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\n' {
 			return fmt.Sprintf("prints %U in\n%q", r, text)
@@ -100,8 +99,8 @@ func leaves(path string, value any, set func(any)) (list []Leaf) {
 	return list
 }
 
-// Kinds is the number of values that Worse has at most.
-const Kinds = 3
+// MostWorse is the number of values that Worse has at most.
+const MostWorse = 3
 
 // Worse returns what a tenant may write instead: texts, then numbers and amounts. A value
 // that is nil is no attempt.
@@ -110,18 +109,18 @@ func (l Leaf) Worse() (list []any) {
 	if !isText {
 		return []any{nil, int64(9223372036854775807), int64(-1)}
 	}
-	list = []any{Text}
+	list = []any{HostileText}
 	if _, err := resource.ParseQuantity(text); err == nil && !strings.HasPrefix(l.Path, "key ") {
-		list = append(list, object.EndlessAmount, "-5")
+		list = append(list, EndlessAmount, "-5")
 	}
 	if strings.HasSuffix(l.Path, ".expression") {
-		list = append(list, `quantity("`+object.EndlessAmount+`").isLessThan(quantity("1"))`)
+		list = append(list, `quantity("`+EndlessAmount+`").isLessThan(quantity("1"))`)
 	}
 	return list
 }
 
-// Parse returns the documents of a text as JSON values, unchanged.
-func Parse(tb testing.TB, text string) (objects []any) {
+// Documents returns the documents of a text as JSON values, unchanged.
+func Documents(tb testing.TB, text string) (objects []any) {
 	tb.Helper()
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		var object any
@@ -137,9 +136,9 @@ func Parse(tb testing.TB, text string) (objects []any) {
 // tenant may write instead.
 func Variants(tb testing.TB, text string, try func(path string, object any)) {
 	tb.Helper()
-	for i := range Leaves(Parse(tb, text)[0]) {
-		for kind := range Kinds {
-			object := Parse(tb, text)[0]
+	for i := range Leaves(Documents(tb, text)[0]) {
+		for kind := range MostWorse {
+			object := Documents(tb, text)[0]
 			leaf := Leaves(object)[i]
 			if worse := leaf.Worse(); kind < len(worse) && worse[kind] != nil {
 				leaf.Set(worse[kind])
