@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
@@ -66,7 +68,6 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 		left, err := observer.Run(ctx, `cd /proc/1/root; find var/cdi ".$1/plugins" ".$1/plugins_registry" -name '*dra[.-]numa*'; ls -A ".$2"`, sealedRoot, sealedHook)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(left).To(BeEmpty())
-		removeNamespace(ctx, *driverNamespace)
 	})
 
 	// As a user finds out who takes the chart's defaults: each time, validate names what is missing.
@@ -79,12 +80,21 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 			_, stdout, stderr := ask(ctx, "validate")
 			return stdout + stderr
 		}
+		setLevel := func(level string) { // of Pod Security; "" is that of the cluster
+			label := map[string]any{diagnosis.PodSecurityLabel: level}
+			if level == "" {
+				label[diagnosis.PodSecurityLabel] = nil
+			}
+			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": label}})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = cluster.Kubernetes.CoreV1().Namespaces().Patch(ctx, *driverNamespace, types.MergePatchType, patch, metav1.PatchOptions{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		setLevel("")
 		install()
 		Eventually(ctx, said).Should(ContainSubstring(diagnosis.PodSecurityLabel + "=privileged on the namespace"))
 		By("setting the label")
-		label := []byte(`{"metadata": {"labels": {"` + diagnosis.PodSecurityLabel + `": "privileged"}}}`)
-		_, err := cluster.Kubernetes.CoreV1().Namespaces().Patch(ctx, *driverNamespace, "application/merge-patch+json", label, metav1.PatchOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		setLevel("privileged")
 		Eventually(ctx, said).Should(ContainSubstring("resourceQuota.create in the chart"))
 		By("making the quota")
 		install("--set=resourceQuota.create=true,kubelet.root=" + sealedRoot)
