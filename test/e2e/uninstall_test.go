@@ -113,7 +113,8 @@ var _ = Describe("a release that has divided caches and is uninstalled", withCac
 var _ = Describe("a release that has changed frequencies and is uninstalled", withPowerUninstall, func() {
 	It("leaves the CPUs as it found them", func(ctx context.Context) {
 		before := cpuSettings(ctx)
-		_, err := helm(ctx, "upgrade", *newChart, "--reset-then-reuse-values", "--wait",
+		// Specs before this one have written the NodeConfig, which Helm would take for somebody else's.
+		_, err := helm(ctx, "upgrade", *newChart, "--reset-then-reuse-values", "--wait", "--force-conflicts",
 			"--set=config.performance.default.governor=powersave,config.performance.default.maxFrequency=2GHz,config.performance.default.idleLatency=50")
 		Expect(err).NotTo(HaveOccurred())
 		waitDriverReady(ctx)
