@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // columns are the headers of a table, with commas between them.
@@ -64,18 +66,24 @@ func cellWords(cell string) (list []string) {
 	return list
 }
 
+// amountOf reads an amount that can be compared: a pod can have the name 1e300000000.
+func amountOf(word string) (resource.Quantity, bool) {
+	amount, err := resource.ParseQuantity(word)
+	return amount, err == nil && spelling.Countable(amount)
+}
+
 // compareWords compares amounts by their size, and names that end with a number, such as
 // worker-2 and worker-10, by this number. Amounts come before other words, such as the -
 // of an amount that there is not.
 func compareWords(a, b string) int {
-	x, errX := resource.ParseQuantity(a)
-	y, errY := resource.ParseQuantity(b)
+	x, isX := amountOf(a)
+	y, isY := amountOf(b)
 	switch {
-	case errX == nil && errY == nil:
+	case isX && isY:
 		return x.Cmp(y)
-	case errX == nil:
+	case isX:
 		return -1
-	case errY == nil:
+	case isY:
 		return 1
 	}
 	const digits = "0123456789"

@@ -21,6 +21,7 @@ func TestCellsAreSortedBySizeAndNumber(t *testing.T) {
 		{"worker-2/numa-10", "worker-10/numa-2"},
 		{"pci-0000-3b-00-0", "pci-0000-41-00-0", "pci-0000-c1-00-0"},
 		{"default/a", "default/a,default/b", "team/a"},
+		{"1", "1e300000000", "a"}, // no amount to compute with
 	} {
 		for i, cell := range want {
 			for j, other := range want {
