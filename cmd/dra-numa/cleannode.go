@@ -18,6 +18,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
@@ -76,7 +77,7 @@ func (s *cleanState) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 func (c *cleaner) run(ctx context.Context, installed func(context.Context) (bool, error)) {
 	told := "nothing"
 	for ctx.Err() == nil {
-		err := c.look(ctx, installed)
+		err := cli.Confined(c.look(ctx, installed))
 		text := ""
 		if err != nil {
 			text = err.Error()

@@ -114,6 +114,7 @@ func probe(ctx context.Context, o options, n node) error {
 func probeAgain(ctx context.Context, probe func() (bool, error)) (supported bool, err error) {
 	for range probeAttempts {
 		supported, err = probe()
+		err = cli.Confined(err)
 		if err == nil || errors.Is(err, errNoIdleCPU) || ledger.GrantsUnknown(err) {
 			return supported, err
 		}

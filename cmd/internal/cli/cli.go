@@ -88,7 +88,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout io.Writer) error
 	for _, command := range p.Commands {
 		if command.Name == word && word != "" {
 			help := usage(p.line(command)) + "\n" + command.About + "\n\n"
-			return command.Run(ctx, Call{p.Name + " " + word, args[1:], stdout, help})
+			return Confined(command.Run(ctx, Call{p.Name + " " + word, args[1:], stdout, help}))
 		}
 		names = append(names, command.Name)
 	}
@@ -97,7 +97,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout io.Writer) error
 		lines = append(lines, p.line(command))
 	}
 	if first := p.Commands[0]; first.Name == "" {
-		return first.Run(ctx, Call{p.Name, args, stdout, usage(lines...) + "\n" + first.About + "\n\n"})
+		return Confined(first.Run(ctx, Call{p.Name, args, stdout, usage(lines...) + "\n" + first.About + "\n\n"}))
 	}
 	switch word {
 	case "-h", "-help", "--help", "help":
