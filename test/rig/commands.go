@@ -84,10 +84,13 @@ func parseOptions(command string, args []string) (options, error) {
 		return options{}, fmt.Errorf("-cri %q, allowed are %s, %s", o.guest.CRI, guest.Containerd, guest.CRIO)
 	}
 	if command == "up" && !slices.Contains(guest.Layouts(), o.guest.Layout) {
-		return options{}, fmt.Errorf("-layout %q, allowed are %s, %s", o.guest.Layout, guest.Common, guest.Sealed)
+		return options{}, fmt.Errorf("-layout %q, allowed are %s, %s, %s", o.guest.Layout, guest.Common, guest.Sealed, guest.SELinux)
 	}
-	if command == "up" && o.guest.Sealed() && o.guest.CRI != guest.Containerd {
-		return options{}, fmt.Errorf("-layout %s -cri %s: a sealed node has %s", guest.Sealed, o.guest.CRI, guest.Containerd)
+	if command == "up" && o.guest.Layout != guest.Common && o.guest.CRI != guest.Containerd {
+		return options{}, fmt.Errorf("-layout %s -cri %s: a node of this layout has %s", o.guest.Layout, o.guest.CRI, guest.Containerd)
+	}
+	if command == "up" && o.guest.SELinux() && o.guest.Init != guest.Systemd {
+		return options{}, fmt.Errorf("-layout %s -init %s: it is %s that loads the policy", o.guest.Layout, o.guest.Init, guest.Systemd)
 	}
 	if versions := build.KubernetesVersions(); command == "up" && !slices.Contains(versions, o.kubernetes) {
 		return options{}, fmt.Errorf("-kubernetes %q, allowed are %s", o.kubernetes, strings.Join(versions, ", "))
@@ -140,7 +143,10 @@ func up(ctx context.Context, o options) (int, error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return 1, err
 	}
-	needs := build.Needs{Kubernetes: o.kubernetes, Nodes: o.nodes > 0, Kernel: o.kernel, Init: string(o.guest.Init), CRI: string(o.guest.CRI), RDT: machine.RDT != nil}
+	needs := build.Needs{
+		Kubernetes: o.kubernetes, Nodes: o.nodes > 0, Kernel: o.kernel, Init: string(o.guest.Init), CRI: string(o.guest.CRI),
+		RDT: machine.RDT != nil, SELinux: o.guest.SELinux(),
+	}
 	if err := c.AnnounceMissing(needs); err != nil {
 		return 1, err
 	}
@@ -223,7 +229,12 @@ func prepareNodes(ctx context.Context, c build.Cache, o options, machine topolog
 	if b.Vmlinuz, b.Initramfs, err = c.Kernel(ctx, o.kernel, guest.InitramfsInit); err != nil {
 		return b, p, err
 	}
-	b.Parameters = o.boot
+	if o.guest.SELinux() {
+		if p.Policy, err = c.Policy(ctx); err != nil {
+			return b, p, err
+		}
+	}
+	b.Parameters = strings.TrimSpace(o.guest.Parameters() + " " + o.boot)
 	if machine.RDT != nil {
 		if b.QEMU, err = c.QEMU(ctx); err != nil {
 			return b, p, err

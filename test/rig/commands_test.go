@@ -22,6 +22,7 @@ func TestOptionsOfUp(t *testing.T) {
 		{[]string{"-init", "systemd", "-kernel", "7.2"}, guest.Guest{Init: guest.Systemd, CRI: guest.Containerd, Layout: guest.Common}},
 		{[]string{"-cri", "crio"}, guest.Guest{Init: guest.Busybox, CRI: guest.CRIO, Layout: guest.Common}},
 		{[]string{"-layout", "sealed"}, guest.Guest{Init: guest.Busybox, CRI: guest.Containerd, Layout: guest.Sealed}},
+		{[]string{"-layout", "selinux", "-init", "systemd"}, guest.Guest{Init: guest.Systemd, CRI: guest.Containerd, Layout: guest.SELinux}},
 	} {
 		o, err := parseOptions("up", row.args)
 		if err != nil || o.guest != row.want {
@@ -33,7 +34,12 @@ func TestOptionsOfUp(t *testing.T) {
 			t.Errorf("up -cri %q: %v, want an error that names what is allowed", cri, err)
 		}
 	}
-	for flags, want := range map[string]string{"-layout=open": "allowed are common, sealed", "-layout=sealed -cri=crio": "a sealed node has containerd"} {
+	for flags, want := range map[string]string{
+		"-layout=open":                            "allowed are common, sealed, selinux",
+		"-layout=sealed -cri=crio":                "a node of this layout has containerd",
+		"-layout=selinux -init=systemd -cri=crio": "a node of this layout has containerd",
+		"-layout=selinux":                         "it is systemd that loads the policy",
+	} {
 		if _, err := parseOptions("up", strings.Fields(flags)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("up %s: %v, want %q", flags, err, want)
 		}

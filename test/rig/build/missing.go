@@ -22,6 +22,7 @@ type Needs struct {
 	Kernel, Init string
 	CRI          string
 	RDT          bool // whether the machines have it, which takes a QEMU of our own
+	SELinux      bool // whether the nodes enforce it
 }
 
 // AnnounceMissing logs what the cache lacks, and about how long it takes to make it. It
@@ -66,6 +67,9 @@ func (c Cache) missing(needs Needs) (names []string, err error) {
 		things = append(things, systemThing(needs.Init, needs.CRI), kernelThing(needs.Kernel))
 		if needs.RDT {
 			things = append(things, qemuThing())
+		}
+		if needs.SELinux {
+			things = append(things, policyThing())
 		}
 	}
 	for _, t := range things {

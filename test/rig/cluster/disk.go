@@ -25,6 +25,7 @@ type Programs struct {
 	Images     []string // archives imported before kubelet starts
 	Guest      guest.Guest
 	System     string // folder with the unpacked packages of the Guest
+	Policy     string // folder with its SELinux policy, if it has one
 }
 
 // makeDisk stages the root file system of a node and writes it as an ext4 image without
@@ -50,6 +51,11 @@ func (r *Cluster) makeDisk(n Node, machine topology.Topology, p Programs) (disk 
 func (r *Cluster) stage(root string, n Node, machine topology.Topology, p Programs) error {
 	if err := copyTree(p.System, root); err != nil {
 		return err
+	}
+	if p.Policy != "" {
+		if err := copyTree(p.Policy, root); err != nil {
+			return err
+		}
 	}
 	for _, dir := range []string{
 		"bin", "sbin", "usr/bin", "usr/sbin", "usr/local/bin", "opt/cni/bin", "etc/kubernetes", "images",

@@ -19,11 +19,11 @@ import (
 var InitramfsInit []byte
 
 // Below root, what every node has; below the folder with the name of an init, of a
-// container runtime, or of both, what only their nodes have. Every file is a template
-// (text/template) over the Guest. Scripts are executable; an embedded file has no mode, so
-// they are known by their first line.
+// container runtime, of both, or of a layout, what only their nodes have. Every file is a
+// template (text/template) over the Guest. Scripts are executable; an embedded file has no
+// mode, so they are known by their first line.
 //
-//go:embed all:root all:busybox all:systemd all:containerd all:containerd-systemd all:crio all:crio-systemd
+//go:embed all:root all:busybox all:systemd all:containerd all:containerd-systemd all:crio all:crio-systemd all:selinux
 var files embed.FS
 
 // Guest says in which way the disks of a cluster's nodes differ from those of others.
@@ -90,13 +90,27 @@ const (
 	// k0s and k3s), CDI is in /var/cdi, and the kubelet has drop-in files only. The API server
 	// enforces the Pod Security level baseline, and wants a ResourceQuota for critical pods.
 	Sealed Layout = "sealed"
+	// SELinux is common, and the kernel enforces Debian's SELinux policy, with systemd and
+	// containerd: containers run as container_t.
+	SELinux Layout = "selinux"
 )
 
 // Layouts lists every Layout in order.
-func Layouts() []Layout { return []Layout{Common, Sealed} }
+func Layouts() []Layout { return []Layout{Common, Sealed, SELinux} }
 
 // Sealed reports whether the node is sealed.
 func (l Layout) Sealed() bool { return l == Sealed }
+
+// SELinux reports whether the node enforces SELinux.
+func (l Layout) SELinux() bool { return l == SELinux }
+
+// Parameters are what the layout wants of the kernel.
+func (l Layout) Parameters() string {
+	if l.SELinux() {
+		return "security=selinux selinux=1"
+	}
+	return ""
+}
 
 // Socket is where kubelet finds the container runtime.
 func (g Guest) Socket() string {
@@ -141,10 +155,10 @@ var masked = []string{
 // Files renders the files of a node's disk by their path below its root.
 func (g Guest) Files() (map[string][]byte, error) {
 	rendered := map[string][]byte{}
-	for _, folder := range []string{"root", string(g.Init), string(g.CRI), string(g.CRI) + "-" + string(g.Init)} {
+	for _, folder := range []string{"root", string(g.Init), string(g.CRI), string(g.CRI) + "-" + string(g.Init), string(g.Layout)} {
 		err := fs.WalkDir(files, folder, func(name string, d fs.DirEntry, err error) error {
 			if name == folder && errors.Is(err, fs.ErrNotExist) {
-				return nil // a container runtime may have nothing of its own under an init
+				return nil // a container runtime may have nothing of its own under an init, nor may a layout
 			}
 			if err != nil || d.IsDir() {
 				return err

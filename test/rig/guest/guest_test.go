@@ -103,6 +103,35 @@ func TestRuntimesKnowEveryOCIRuntime(t *testing.T) {
 	}
 }
 
+// The kernel, PID 1 and containerd each have to be told.
+func TestSELinuxNodesEnforceAPolicy(t *testing.T) {
+	enforcing := Guest{Init: Systemd, CRI: Containerd, Layout: SELinux}
+	files := render(t, enforcing)
+	for name, want := range map[string]string{
+		"etc/selinux/config":         "SELINUX=enforcing\n",
+		"usr/sbin/init":              "setfiles ",
+		"etc/containerd/config.toml": "enable_selinux = true\n",
+	} {
+		if !strings.Contains(files[name], want) {
+			t.Errorf("%s has no %q:\n%s", name, want, files[name])
+		}
+	}
+	if got := enforcing.Parameters(); !strings.Contains(got, "security=selinux") {
+		t.Errorf("parameters of the kernel: %q, want security=selinux", got)
+	}
+	for _, layout := range []Layout{Common, Sealed} {
+		other := Guest{Init: Systemd, CRI: Containerd, Layout: layout}
+		for name, text := range render(t, other) {
+			if strings.Contains(name, "selinux") || strings.Contains(text, "selinux") {
+				t.Errorf("layout %s: %s knows SELinux:\n%s", layout, name, text)
+			}
+		}
+		if got := other.Parameters(); got != "" {
+			t.Errorf("layout %s: parameters of the kernel: %q, want none", layout, got)
+		}
+	}
+}
+
 // Where a sealed node has something, all of its files say so.
 func TestSealedNodesHaveOtherPaths(t *testing.T) {
 	for _, init := range Inits() {
