@@ -25,6 +25,30 @@ const (
 	sealedHook = "/opt/dra-numa-hook"
 )
 
+// needChart lets specs not run that have nothing to install, or no kubectl numa to ask.
+func needChart() {
+	GinkgoHelper()
+	if *helmProgram == "" || *newChart == "" {
+		lacks("no Helm and no chart: want -e2e.helm and -e2e.chart")
+	}
+	if _, err := os.Stat(*kubectlNUMA); err != nil {
+		lacks("no program to run: %v", err)
+	}
+}
+
+// installChart installs the chart, or installs it again with other values.
+func installChart(ctx context.Context, args ...string) {
+	GinkgoHelper()
+	_, err := helm(ctx, "upgrade", append([]string{*newChart, "--install", "--create-namespace", "--set=image.tag=" + *newTag}, args...)...)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// validateSays returns what kubectl numa validate prints.
+func validateSays(ctx context.Context) string {
+	_, stdout, stderr := ask(ctx, "validate")
+	return stdout + stderr
+}
+
 var _ = Describe("a node that forbids much, and has its files elsewhere", sealed, Ordered, func() {
 	var (
 		namespace string
@@ -32,12 +56,7 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 	)
 
 	BeforeAll(func(ctx context.Context) {
-		if *helmProgram == "" || *newChart == "" {
-			lacks("no Helm and no chart: want -e2e.helm and -e2e.chart")
-		}
-		if _, err := os.Stat(*kubectlNUMA); err != nil {
-			lacks("no program to run: %v", err)
-		}
+		needChart()
 		namespace = createNamespace(ctx, "sealed")
 	})
 
@@ -72,14 +91,6 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 
 	// As a user finds out who takes the chart's defaults: each time, validate names what is missing.
 	It("refuses the chart with its defaults, and validate says what to set", func(ctx context.Context) {
-		install := func(args ...string) {
-			_, err := helm(ctx, "upgrade", append([]string{*newChart, "--install", "--create-namespace", "--set=image.tag=" + *newTag}, args...)...)
-			Expect(err).NotTo(HaveOccurred())
-		}
-		said := func(ctx context.Context) string {
-			_, stdout, stderr := ask(ctx, "validate")
-			return stdout + stderr
-		}
 		setLevel := func(level string) { // of Pod Security; "" is that of the cluster
 			label := map[string]any{diagnosis.PodSecurityLabel: level}
 			if level == "" {
@@ -91,18 +102,18 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 			Expect(err).NotTo(HaveOccurred())
 		}
 		setLevel("")
-		install()
-		Eventually(ctx, said).Should(ContainSubstring(diagnosis.PodSecurityLabel + "=privileged on the namespace"))
+		installChart(ctx)
+		Eventually(ctx, validateSays).Should(ContainSubstring(diagnosis.PodSecurityLabel + "=privileged on the namespace"))
 		By("setting the label")
 		setLevel("privileged")
-		Eventually(ctx, said).Should(ContainSubstring("resourceQuota.create in the chart"))
+		Eventually(ctx, validateSays).Should(ContainSubstring("resourceQuota.create in the chart"))
 		By("making the quota")
-		install("--set=resourceQuota.create=true,kubelet.root=" + sealedRoot)
-		Eventually(ctx, said).Should(ContainSubstring("hook.dir"))
+		installChart(ctx, "--set=resourceQuota.create=true,kubelet.root=" + sealedRoot)
+		Eventually(ctx, validateSays).Should(ContainSubstring("hook.dir"))
 		By("having another folder for the hook, and for CDI")
-		install("--values=sealed-values.yaml")
+		installChart(ctx, "--values=sealed-values.yaml")
 		waitDriverReady(ctx)
-		Eventually(ctx, said).Should(HavePrefix("no problems found"))
+		Eventually(ctx, validateSays).Should(HavePrefix("no problems found"))
 		expectUninstalled(ctx)
 	})
 })
