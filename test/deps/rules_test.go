@@ -351,7 +351,7 @@ var modules = []module{
 		path: "k8s.io/api",
 		folders: []string{
 			"cluster/holdings", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/spelling", "test", "webhook",
+			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "internal/allocation", "internal/spelling", "test", "webhook",
 		},
 		why: "the types of claims, slices and classes",
 	},
@@ -359,7 +359,7 @@ var modules = []module{
 		path: "k8s.io/apimachinery",
 		folders: []string{
 			"cluster/holdings", "cdi", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "internal/spelling", "test", "webhook",
+			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "internal/allocation", "internal/spelling", "test", "webhook",
 		},
 		why: "metadata, quantities, formats and API errors",
 	},
@@ -386,7 +386,7 @@ var modules = []module{
 		path: "k8s.io/dynamic-resource-allocation",
 		folders: []string{
 			"driver", "kubeletplugin", "cluster/simulate", "cluster/startup", "test", "deviceclasses",
-			"cluster/diagnosis", "cluster/holdings", "cluster/snapshot",
+			"cluster/diagnosis", "cluster/holdings", "cluster/snapshot", "internal/allocation",
 		},
 		why: "the kubelet helper, its slice controller, the CEL of classes, the scheduler's allocator, which claim a pod has, and older versions of these objects",
 	},
@@ -438,7 +438,7 @@ var modules = []module{
 	{"k8s.io/kubelet", []string{"kubeletplugin", "test"}, "the kubelet's side of the plugin's sockets"},
 	{
 		path:    "github.com/google/cel-go",
-		folders: []string{"driver/attached", "deviceclasses/probe", "cluster/simulate/inventory"},
+		folders: []string{"driver/attached", "deviceclasses/probe", "cluster/simulate/inventory", "internal/allocation"},
 		why:     "where in an expression a name stands that no device has, what a selector compares, and which of its conditions a device does not meet; the CEL of classes does not look",
 	},
 	{"github.com/u-root/u-root", []string{"test"}, "the names of PCI vendors and products, of which -update makes the table of numa/pciname"},
