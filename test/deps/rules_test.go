@@ -298,6 +298,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "internal/message", "so is a note"},
 	{"cmd/dra-numa", "internal/message", "so is a problem in the state of a node"},
 	{"deviceclasses", "internal/message", "so are the errors of decoders"},
+	{"driver/attached", "internal/allocation", "which functions are published is said in CEL"},
 	{"driver/attached", "internal/message", "so are the messages of the CEL compiler"},
 	{"cluster/snapshot", "internal/message", "so are the errors of decoders"},
 	{"cluster/snapshot/live", "internal/message", "so is a metric in an error"},
