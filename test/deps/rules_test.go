@@ -392,9 +392,19 @@ var modules = []module{
 		path: "k8s.io/dynamic-resource-allocation",
 		folders: []string{
 			"driver", "kubeletplugin", "cluster/simulate", "cluster/startup", "test", "deviceclasses",
-			"cluster/diagnosis", "cluster/holdings", "cluster/snapshot", "internal/allocation",
+			"cluster/diagnosis", "cluster/holdings", "cluster/snapshot",
 		},
-		why: "the kubelet helper, its slice controller, the CEL of classes, the scheduler's allocator, which claim a pod has, and older versions of these objects",
+		why: "the kubelet helper, its slice controller, which claim a pod has, and older versions of these objects",
+	},
+	{
+		path:    "k8s.io/dynamic-resource-allocation/structured",
+		folders: []string{"internal/allocation"},
+		why:     "the scheduler's allocator; what it takes changes with versions of Kubernetes, so tests use the package as well",
+	},
+	{
+		path:    "k8s.io/dynamic-resource-allocation/cel",
+		folders: []string{"internal/allocation"},
+		why:     "the CEL of selectors; so does what they take",
 	},
 	{"k8s.io/component-base", []string{"cmd/internal/logging"}, "the JSON in which Kubernetes logs"},
 	{
@@ -444,8 +454,8 @@ var modules = []module{
 	{"k8s.io/kubelet", []string{"kubeletplugin", "test"}, "the kubelet's side of the plugin's sockets"},
 	{
 		path:    "github.com/google/cel-go",
-		folders: []string{"driver/attached", "deviceclasses/probe", "cluster/simulate/inventory", "internal/allocation"},
-		why:     "where in an expression a name stands that no device has, what a selector compares, and which of its conditions a device does not meet; the CEL of classes does not look",
+		folders: []string{"internal/allocation"},
+		why:     "where in an expression a name stands that no device has, what a selector compares, and which of its conditions a device does not meet; the CEL of selectors does not look",
 	},
 	{"github.com/u-root/u-root", []string{"test"}, "the names of PCI vendors and products, of which -update makes the table of numa/pciname"},
 	{"golang.org/x/tools/go/packages", []string{"test"}, "checks the types of kubectl-numa for other systems from the source, without compiling it"},
