@@ -6,23 +6,24 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/ptr"
 
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // published is a device, and the classes that select it.
 type published struct {
-	cel.Device
+	driver string
+	resourceapi.Device
 	classes []string
 }
 
 // devices are as the driver publishes them, and as others do.
 func devices() map[string]published {
 	device := func(driver, kind string, classes ...string) published {
-		return published{cel.Device{
-			Driver:                   driver,
+		return published{driver, resourceapi.Device{
 			AllowMultipleAllocations: ptr.To(IsZoneKind(kind) || kind == KindCache),
 			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 				AttributeKind: {StringValue: &kind},
@@ -50,7 +51,7 @@ func devices() map[string]published {
 		"zone of another":  device("dra.cpu", "zone"),
 		"cache of another": device("dra.cpu", "cache"),
 		"gpu of another":   device("gpu.nvidia.com", "gpu"),
-		"bare of another":  {Device: cel.Device{Driver: "dra.net"}},
+		"bare of another":  {driver: "dra.net"},
 	}
 }
 
@@ -63,7 +64,6 @@ func TestClassesSelectOurDevicesByKindAndPool(t *testing.T) {
 	if err != nil || len(classes) != len(files) {
 		t.Fatalf("%d classes of files %v, %v", len(classes), files, err)
 	}
-	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
 	expressions := map[string]string{}
 	for i, class := range classes {
 		if class.Name+".yaml" != files[i] || class.Kind != "DeviceClass" {
@@ -73,13 +73,13 @@ func TestClassesSelectOurDevicesByKindAndPool(t *testing.T) {
 			t.Fatalf("class %s has %d selectors", class.Name, len(class.Spec.Selectors))
 		}
 		expressions[class.Name] = class.Spec.Selectors[0].CEL.Expression
-		compiled := compiler.CompileCELExpression(expressions[class.Name], cel.Options{})
-		if compiled.Error != nil {
-			t.Fatal(compiled.Error)
+		selector, err := allocation.Compile(expressions[class.Name])
+		if err != nil {
+			t.Fatal(err)
 		}
 		selects := false
 		for name, device := range devices() {
-			got, _, err := compiled.DeviceMatches(t.Context(), device.Device)
+			got, _, err := selector.Matches(t.Context(), allocation.NewDevice(device.driver, &device.Device))
 			if err != nil { // fatal to the scheduler
 				t.Errorf("class %s on %s: %v", class.Name, name, err)
 			}

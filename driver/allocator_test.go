@@ -11,12 +11,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
@@ -28,16 +26,12 @@ type scheduler struct {
 	t       testing.TB
 	slices  []*resourceapi.ResourceSlice
 	classes inventory.Classes
-	held    structured.AllocatedState
+	held    map[string]bool // devices that claims have as a whole
 }
 
 func newScheduler(t testing.TB, machine numa.Machine, include ...string) *scheduler {
 	t.Helper()
-	s := &scheduler{t: t, classes: object.Classes(t), held: structured.AllocatedState{
-		AllocatedDevices:         sets.New[structured.DeviceID](),
-		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
-		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
-	}}
+	s := &scheduler{t: t, classes: object.Classes(t), held: map[string]bool{}}
 	pool := Resources(node, Devices(machine, withAttached(t, include...), nil)).Pools[node]
 	for i, part := range pool.Slices {
 		s.slices = append(s.slices, &resourceapi.ResourceSlice{
@@ -56,11 +50,11 @@ func newScheduler(t testing.TB, machine numa.Machine, include ...string) *schedu
 // it gets none.
 func (s *scheduler) allocate(spec resourceapi.DeviceClaim) string {
 	s.t.Helper()
-	features := structured.Features{
-		AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true,
+	held, features := allocation.NewState(), allocation.DefaultFeatures()
+	for device := range s.held {
+		held.AddDevices(allocation.MakeDeviceID(Name, node, device))
 	}
-	cache := cel.NewCache(10, cel.Features{EnableConsumableCapacity: true})
-	allocator, err := structured.NewAllocator(s.t.Context(), features, s.held, s.classes, s.slices, cache)
+	allocator, err := allocation.NewAllocator(s.t.Context(), features, held, s.classes, allocation.NewSlices(s.slices), allocation.NewCache(10, features))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -76,7 +70,7 @@ func (s *scheduler) allocate(spec resourceapi.DeviceClaim) string {
 		for _, given := range result.Devices.Results {
 			names = append(names, given.Device)
 			if given.ShareID == nil {
-				s.held.AllocatedDevices.Insert(structured.MakeDeviceID(given.Driver, given.Pool, given.Device))
+				s.held[given.Device] = true
 			}
 		}
 	}
@@ -84,9 +78,7 @@ func (s *scheduler) allocate(spec resourceapi.DeviceClaim) string {
 }
 
 // free gives a device back.
-func (s *scheduler) free(device string) {
-	s.held.AllocatedDevices.Delete(structured.MakeDeviceID(Name, node, device))
-}
+func (s *scheduler) free(device string) { delete(s.held, device) }
 
 // request asks for count devices of one of our classes that fulfil a condition.
 func request(name, class string, count int64, condition ...string) resourceapi.DeviceRequest {
@@ -196,7 +188,6 @@ func TestSchedulerAlignsAttachedDevices(t *testing.T) {
 // would keep the pod Pending on every node.
 func TestEachPublishedDeviceIsInOneClass(t *testing.T) {
 	classes := object.Classes(t)
-	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
 	for _, preset := range []string{"dgx-h100", "epyc-mi300x", "epyc-2s-nps4", "cxl-expander", "rig"} {
 		for _, device := range Devices(sample.Machine(t, preset), withAttached(t, "true"), nil) {
 			kind, _, _ := strings.Cut(device.Name, "-")
@@ -210,9 +201,11 @@ func TestEachPublishedDeviceIsInOneClass(t *testing.T) {
 					continue // it is for users of another class, and changes how they use the device
 				}
 				expression := class.Spec.Selectors[0].CEL.Expression
-				matches, _, err := compiler.CompileCELExpression(expression, cel.Options{}).DeviceMatches(t.Context(), cel.Device{
-					Driver: Name, AllowMultipleAllocations: device.AllowMultipleAllocations, Attributes: device.Attributes, Capacity: device.Capacity,
-				})
+				selector, err := allocation.Compile(expression)
+				if err != nil {
+					t.Fatal(err)
+				}
+				matches, _, err := selector.Matches(t.Context(), allocation.NewDevice(Name, &device))
 				if err != nil {
 					t.Errorf("class %s on %s of %s: %v", name, device.Name, preset, err)
 				}

@@ -10,11 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
@@ -115,14 +113,8 @@ func spellingClaims() map[string]struct{ claim, want string } {
 // allocatedAlone returns what a claim gets of free slices, or what stops the scheduler.
 func allocatedAlone(t *testing.T, published []*resourceapi.ResourceSlice, classes inventory.Classes, claim string) string {
 	t.Helper()
-	features := structured.Features{
-		AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true,
-	}
-	free := structured.AllocatedState{
-		AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
-		AggregatedCapacity: structured.NewConsumedCapacityCollection(),
-	}
-	allocator, err := structured.NewAllocator(t.Context(), features, free, classes, published, cel.NewCache(10, cel.Features{EnableConsumableCapacity: true}))
+	features := allocation.DefaultFeatures()
+	allocator, err := allocation.NewAllocator(t.Context(), features, allocation.NewState(), classes, allocation.NewSlices(published), allocation.NewCache(10, features))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // filterTimeout is how long the scheduler tries to allocate devices of one node for one
@@ -159,7 +159,7 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	switch {
 	case ctx.Err() != nil:
 		return offer{}, ctx.Err()
-	case errors.Is(err, structured.ErrFailedAllocationOnNode):
+	case errors.Is(err, allocation.ErrOnNode):
 		return offer{}, reason("%v", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		n.late[d.number] = late
@@ -238,7 +238,7 @@ func power(base, exponent int) int {
 func (c *Cluster) candidates(a requests.Alternative, n *node) (found int) {
 	for i := range n.Devices {
 		d := &n.Devices[i]
-		if n.state.AllocatedDevices.Has(d.ID) || !c.hasRoom(a, d, n) {
+		if n.state.HeldWhole(d.ID) || !c.hasRoom(a, d, n) {
 			continue
 		}
 		if matches, err := c.passes(a, d); err == nil && matches { // a harmless demand has no errors
@@ -252,13 +252,12 @@ func (c *Cluster) hasRoom(a requests.Alternative, d *inventory.Device, n *node) 
 	if a.Capacity == nil {
 		return true
 	}
-	used := n.state.AggregatedCapacity[d.ID]
 	for name, asked := range a.Capacity.Requests {
 		capacity, has := d.Capacity[name]
 		if !has {
 			return false
 		}
-		if taken := used[name]; taken != nil {
+		if taken := n.state.Consumed(d.ID, name); taken != nil {
 			asked.Add(*taken)
 		}
 		if asked.Cmp(capacity.Value) > 0 {

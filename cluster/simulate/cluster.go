@@ -21,8 +21,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
@@ -30,6 +28,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
@@ -37,14 +36,14 @@ import (
 // may use it.
 type Cluster struct {
 	gates     Gates
-	features  structured.Features
+	features  allocation.Features
 	nodes     []*node // sorted by name
 	classes   inventory.Classes
 	extended  map[corev1.ResourceName]*resourceapi.DeviceClass
 	claims    map[types.NamespacedName]*resourceapi.ResourceClaim // the values are replaced, never changed
 	templates map[types.NamespacedName]*resourceapi.ResourceClaimTemplate
 	held      inventory.Holdings
-	celCache  *cel.Cache
+	celCache  *allocation.Cache
 	selectors *inventory.Selectors
 	scored    *score.Cluster
 	demands   map[string]*demand // by their claims as text
@@ -77,7 +76,7 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 		claims:    make(map[types.NamespacedName]*resourceapi.ResourceClaim),
 		templates: make(map[types.NamespacedName]*resourceapi.ResourceClaimTemplate),
 		held:      make(inventory.Holdings),
-		celCache:  cel.NewCache(celExpressions, gates.celFeatures()),
+		celCache:  allocation.NewCache(celExpressions, gates.features()),
 		demands:   make(map[string]*demand),
 		assumed:   make(map[string]bool),
 		harmless:  make(map[string]bool),

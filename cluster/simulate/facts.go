@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // An explanation has the three passes of package funnel: factsOf asks about each node, judge
@@ -69,7 +69,7 @@ func (c *Cluster) isQuick(d *demand, n *node) bool {
 func (c *Cluster) devicesOf(d *demand, n *node) *funnel.Facts {
 	view := funnel.View{
 		Local: n.Local, State: n.state, Features: c.features, Classes: c.classes, Selectors: c.selectors, Kinds: c.kinds,
-		Holds: func() map[structured.DeviceID][]funnel.Hold { return c.holds(n) },
+		Holds: func() map[allocation.DeviceID][]funnel.Hold { return c.holds(n) },
 	}
 	return view.Ask(c.unallocated(d, n))
 }

@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // Feature gates of the scheduler that change placements.
@@ -110,8 +109,8 @@ func ParseGates(text string, base Gates) (Gates, error) {
 
 // features returns the features of the allocator, as the scheduler derives them
 // (AllocatorFeatures of its plugin dynamicresources).
-func (g Gates) features() structured.Features {
-	return structured.Features{
+func (g Gates) features() allocation.Features {
+	return allocation.Features{
 		AdminAccess:             g[gateAdminAccess],
 		CompatibilityGroups:     g[gateCompatibility],
 		ConsumableCapacity:      g[gateConsumableCapacity],
@@ -122,13 +121,5 @@ func (g Gates) features() structured.Features {
 		ListTypeAttributes:      g[gateListAttributes],
 		PartitionableDevices:    g[gatePartitionable],
 		PrioritizedList:         g[gatePrioritizedList],
-	}
-}
-
-// celFeatures returns the features of selectors.
-func (g Gates) celFeatures() cel.Features {
-	return cel.Features{
-		EnableConsumableCapacity: g[gateConsumableCapacity],
-		EnableListTypeAttributes: g[gateListAttributes],
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // taker is a pod on a node, and what it takes of the node.
@@ -55,8 +55,8 @@ func (c *Cluster) podsOn(n *node) (pods []taker) {
 }
 
 // holds returns what claims hold of the node's devices, with the pods that use the claims.
-func (c *Cluster) holds(n *node) map[structured.DeviceID][]funnel.Hold {
-	all := make(map[structured.DeviceID][]funnel.Hold)
+func (c *Cluster) holds(n *node) map[allocation.DeviceID][]funnel.Hold {
+	all := make(map[allocation.DeviceID][]funnel.Hold)
 	for device, list := range c.held.ByDevice(n.Pools) {
 		for _, held := range list {
 			holder := funnel.Holder{Claim: held.Claim.String()}

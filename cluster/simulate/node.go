@@ -4,11 +4,11 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/score"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // node is a Node, and what pods take of it.
@@ -25,8 +25,8 @@ type node struct {
 
 	// The fields below are valid for one version of the holdings.
 	version   int
-	state     structured.AllocatedState
-	allocator structured.Allocator
+	state     allocation.State
+	allocator allocation.Allocator
 	answers   map[int]answer // by number of demand
 	reasons   map[int]string // by number of demand: why it cannot be allocated
 	late      map[int]error  // by number of demand: the error if the search takes too long
@@ -71,7 +71,7 @@ func (n *node) refresh(ctx context.Context, c *Cluster) error {
 		return nil
 	}
 	state := c.held.State(n.Pools)
-	allocator, err := structured.NewAllocator(ctx, c.features, state, c.classes, n.Slices, c.celCache)
+	allocator, err := allocation.NewAllocator(ctx, c.features, state, c.classes, n.Allocatable, c.celCache)
 	if err != nil {
 		return err
 	}

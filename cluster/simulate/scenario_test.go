@@ -7,12 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
-
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scenario"
 )
 
@@ -83,7 +81,7 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 	for id := range held {
 		pools = append(pools, &inventory.Pool{ID: id})
 	}
-	allocator, err := structured.NewAllocator(t.Context(), c.features, held.State(pools), c.classes, inventory.WithTaints(s.Slices, s.TaintRules), cel.NewCache(10, c.gates.celFeatures()))
+	allocator, err := allocation.NewAllocator(t.Context(), c.features, held.State(pools), c.classes, allocation.NewSlices(inventory.WithTaints(s.Slices, s.TaintRules)), allocation.NewCache(10, c.features))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +95,7 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 		}
 		allocations, err := allocator.Allocate(t.Context(), n.Node, claims)
 		switch {
-		case errors.Is(err, structured.ErrFailedAllocationOnNode):
+		case errors.Is(err, allocation.ErrOnNode):
 		case err != nil:
 			return nil, true
 		case len(allocations) == len(claims):

@@ -1,18 +1,12 @@
 package probe
 
 import (
-	"context"
 	"slices"
 
-	"github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // Possible says which devices selectors can select: all of which there is no proof that
@@ -86,7 +80,9 @@ func (s *Selectors) Possible(class, own []resourceapi.DeviceSelector, asked Capa
 
 func (s *Selectors) possibleOf(texts []text) (p Possible) {
 	may := func(attributes map[string]any) bool {
-		return s.budget.spent() || !slices.ContainsFunc(texts, func(text text) bool { return text.isFalse(text.ofOurs(attributes)) })
+		return s.budget.spent() || !slices.ContainsFunc(texts, func(text text) bool {
+			return text.isFalse(allocation.Known{Driver: deviceclasses.DriverName, Attributes: attributes})
+		})
 	}
 	const kindOf, poolOf = string(deviceclasses.AttributeKind), string(deviceclasses.AttributePool)
 	for _, kind := range deviceclasses.ZoneKinds() {
@@ -101,96 +97,44 @@ func (s *Selectors) possibleOf(texts []text) (p Possible) {
 		p.Functions = p.Functions || may(map[string]any{kindOf: kind})
 	}
 	p.Foreign = !slices.ContainsFunc(texts, func(text text) bool {
-		return requiresOurs(text.expression) || text.isFalse(ofAny())
+		return requiresOurs(text.expression) || text.isFalse(allocation.Known{})
 	})
 	return p
 }
 
-// isFalse reports whether the selector is false, whatever the variables are of which
-// nothing is known.
-func (t *text) isFalse(variables cel.PartialActivation) bool {
-	if t.endless() {
-		return false
-	}
-	result, _, err := t.partial.ContextEval(context.Background(), variables)
-	return err == nil && result == types.False
-}
-
-// ofAny are the variables for a device of which nothing is known.
-func ofAny() cel.PartialActivation { return partial(nil, cel.AttributePattern(deviceVariable)) }
-
-// ofOurs are the variables for a device of this driver of which only some attributes are
-// known.
-func (t *text) ofOurs(attributes map[string]any) cel.PartialActivation {
-	some := func(known map[string]any) partly {
-		return partly{types.NewStringInterfaceMap(t.Environment.CELTypeAdapter(), known)}
-	}
-	const ours = deviceclasses.DriverName
-	return partial(
-		map[string]any{"driver": ours, "attributes": some(map[string]any{ours: some(attributes)})},
-		cel.AttributePattern(deviceVariable).QualString("allowMultipleAllocations"),
-		cel.AttributePattern(deviceVariable).QualString("capacity"),
-		// A pattern for one attribute, of any name, makes each map unknown that has it. So
-		// an expression never sees partly as a whole.
-		cel.AttributePattern(deviceVariable).QualString("attributes").QualString(ours).QualString(""),
-	)
-}
-
-// deviceVariable is the only variable of a selector.
-const deviceVariable = "device"
-
-func partial(device map[string]any, unknown ...*cel.AttributePatternType) cel.PartialActivation {
-	variables, err := cel.PartialVars(map[string]any{deviceVariable: device}, unknown...)
-	if err != nil {
-		panic(err) // impossible: PartialVars accepts such a map
-	}
-	return variables
-}
-
-// partly is a map of which some entries are known. All others may be there or not.
-type partly struct{ traits.Mapper }
-
-// Find implements traits.Mapper.
-func (p partly) Find(key ref.Val) (ref.Val, bool) {
-	if value, known := p.Mapper.Find(key); known {
-		return value, true
-	}
-	return types.NewUnknown(0, nil), true
+// isFalse reports whether the selector is false, whatever the device has of which nothing
+// is known.
+func (t *text) isFalse(known allocation.Known) bool {
+	return !t.endless() && t.partial.IsFalse(known)
 }
 
 // maxProofCost limits the cost of an evaluation. There are as many as kinds of devices.
 const maxProofCost = maxCost / 16
 
-// partialOf returns the program that evaluates an expression of which some inputs are not
-// known.
-func partialOf(env *cel.Env, checked *cel.Ast) (cel.Program, error) {
-	return env.Program(checked, cel.EvalOptions(cel.OptPartialEval), cel.CostLimit(maxProofCost))
-}
-
 // requiresOurs reports whether an expression is never true for a device of another driver:
 // it is a condition on the driver, or such a condition and others.
-func requiresOurs(e ast.Expr) bool {
-	if e.Kind() != ast.CallKind {
+func requiresOurs(e allocation.Expr) bool {
+	if e.Kind() != allocation.CallKind {
 		return false
 	}
 	arguments := e.AsCall().Args()
 	switch e.AsCall().FunctionName() {
-	case operators.LogicalAnd:
+	case allocation.And:
 		return slices.ContainsFunc(arguments, requiresOurs)
-	case operators.Equals:
+	case allocation.Equals:
 		return isDriver(arguments[0]) && isOurName(arguments[1]) || isOurName(arguments[0]) && isDriver(arguments[1])
 	}
 	return false
 }
 
-func isDriver(e ast.Expr) bool {
-	if e.Kind() != ast.SelectKind || e.AsSelect().IsTestOnly() || e.AsSelect().FieldName() != "driver" {
+func isDriver(e allocation.Expr) bool {
+	if e.Kind() != allocation.SelectKind || e.AsSelect().IsTestOnly() || e.AsSelect().FieldName() != "driver" {
 		return false
 	}
 	operand := e.AsSelect().Operand()
-	return operand.Kind() == ast.IdentKind && operand.AsIdent() == deviceVariable
+	return operand.Kind() == allocation.IdentKind && operand.AsIdent() == allocation.DeviceVariable
 }
 
-func isOurName(e ast.Expr) bool {
-	return e.Kind() == ast.LiteralKind && e.AsLiteral() == types.String(deviceclasses.DriverName)
+func isOurName(e allocation.Expr) bool {
+	return e.Kind() == allocation.LiteralKind && e.AsLiteral() == allocation.String(deviceclasses.DriverName)
 }

@@ -17,10 +17,10 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/lru"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 const (
@@ -37,7 +37,7 @@ const (
 // Selectors evaluates selectors, and keeps what it has compiled and found out. Several
 // goroutines can use it at the same time.
 type Selectors struct {
-	compiled *cel.Cache
+	compiled *allocation.Cache
 	texts    *lru.Cache // of text, by its expression
 	results  *lru.Cache // of Result, by the texts of the selectors
 	possible *lru.Cache // of Possible, by the same
@@ -46,7 +46,7 @@ type Selectors struct {
 
 // New returns Selectors that have compiled nothing, and evaluate whatever they are asked.
 func New() *Selectors {
-	compiled := cel.NewCache(keptTexts, cel.Features{EnableConsumableCapacity: true})
+	compiled := allocation.NewCache(keptTexts, allocation.DefaultFeatures())
 	return &Selectors{compiled, lru.New(keptTexts), lru.New(keptResults), lru.New(keptResults), &budget{ctx: context.Background(), left: math.MaxInt}}
 }
 
@@ -231,8 +231,8 @@ func (s *Selectors) text(selector resourceapi.DeviceSelector) (text, error) {
 	if known, ok := s.texts.Get(selector.CEL.Expression); ok {
 		return known.(text), nil
 	}
-	compiled := s.compiled.GetOrCompile(selector.CEL.Expression)
-	if compiled.Error != nil {
+	compiled, err := s.compiled.Compile(selector.CEL.Expression)
+	if err != nil {
 		return text{}, errors.New("it does not compile")
 	}
 	text, err := newText(compiled)

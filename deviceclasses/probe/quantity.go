@@ -3,11 +3,9 @@ package probe
 import (
 	"fmt"
 
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/types"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/dynamic-resource-allocation/cel"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
@@ -26,13 +24,13 @@ type quantities struct {
 }
 
 // add looks at one node of an expression.
-func (q *quantities) add(e ast.Expr) {
-	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != "quantity" {
+func (q *quantities) add(e allocation.Expr) {
+	if e.Kind() != allocation.CallKind || e.AsCall().FunctionName() != "quantity" {
 		return
 	}
 	switch argument := e.AsCall().Args()[0]; {
-	case argument.Kind() == ast.LiteralKind:
-		text, _ := argument.AsLiteral().(types.String)
+	case argument.Kind() == allocation.LiteralKind:
+		text, _ := argument.AsLiteral().(allocation.String)
 		amount, err := resource.ParseQuantity(string(text))
 		if err == nil && !spelling.Countable(amount) && q.endless == "" {
 			q.endless = string(text)
@@ -45,29 +43,29 @@ func (q *quantities) add(e ast.Expr) {
 }
 
 // isRead reports whether an expression is a field of the device.
-func isRead(e ast.Expr) bool {
-	for e.Kind() == ast.SelectKind {
+func isRead(e allocation.Expr) bool {
+	for e.Kind() == allocation.SelectKind {
 		e = e.AsSelect().Operand()
-		if e.Kind() == ast.CallKind && len(e.AsCall().Args()) == 2 && e.AsCall().Args()[1].Kind() == ast.LiteralKind {
+		if e.Kind() == allocation.CallKind && len(e.AsCall().Args()) == 2 && e.AsCall().Args()[1].Kind() == allocation.LiteralKind {
 			e = e.AsCall().Args()[0] // attributes["NAME"]
 		}
 	}
-	return e.Kind() == ast.IdentKind && e.AsIdent() == deviceVariable
+	return e.Kind() == allocation.IdentKind && e.AsIdent() == allocation.DeviceVariable
 }
 
-func quantitiesOf(e ast.Expr) (q quantities) {
-	ast.PreOrderVisit(e, ast.NewExprVisitor(q.add))
+func quantitiesOf(e allocation.Expr) (q quantities) {
+	allocation.Visit(e, q.add)
 	return q
 }
 
 // CheckQuantities returns an error if the evaluation of a selector for a device may take
 // hours.
-func CheckQuantities(compiled cel.CompilationResult) error {
-	checked, issues := compiled.Environment.Compile(compiled.Expression)
-	if err := issues.Err(); err != nil {
+func CheckQuantities(selector *allocation.Selector) error {
+	tree, err := selector.Tree()
+	if err != nil {
 		return err
 	}
-	switch q := quantitiesOf(checked.NativeRep().Expr()); {
+	switch q := quantitiesOf(tree.Root()); {
 	case q.endless != "":
 		return fmt.Errorf("to compute with quantity(%q) would take hours: want an amount that a device can have", q.endless)
 	case q.made:

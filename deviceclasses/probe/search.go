@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // search evaluates selectors for all devices that differ in what the selectors read. It
@@ -20,7 +20,7 @@ type search struct {
 	cost   uint64
 
 	sort    sort
-	device  cel.Device
+	device  resourceapi.Device
 	decided []bool // by feature of the sort: the device has it, or lacks it
 	devices int    // for which a selector was evaluated
 }
@@ -29,10 +29,10 @@ type search struct {
 // no device lacks it.
 func (s *search) of(sort sort) {
 	s.sort, s.devices, s.decided = sort, 0, make([]bool, len(sort.features))
-	s.device = cel.Device{
-		Driver: sort.driver, AllowMultipleAllocations: &sort.shared,
-		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{},
-		Capacity:   map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{},
+	s.device = resourceapi.Device{
+		AllowMultipleAllocations: &sort.shared,
+		Attributes:               map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{},
+		Capacity:                 map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{},
 	}
 	if sort.kind != "" {
 		s.device.Attributes[deviceclasses.AttributeKind] = resourceapi.DeviceAttribute{StringValue: &sort.kind}
@@ -85,10 +85,8 @@ func (s *search) decide(selector, index int) {
 func (s *search) evaluate(selector int) {
 	s.devices++
 	text := &s.texts[selector]
-	matched, details, err := text.DeviceMatches(s.ctx, s.device)
-	if details != nil && details.ActualCost() != nil {
-		s.cost += *details.ActualCost()
-	}
+	matched, cost, err := text.Matches(s.ctx, allocation.NewDevice(s.sort.driver, &s.device))
+	s.cost += cost
 	if matched && err == nil {
 		s.decide(selector+1, 0)
 	}
@@ -126,7 +124,7 @@ func (s *search) found() *bool {
 func (f *feature) count() int { return max(len(f.values), len(f.capacities)) }
 
 // give gives a device a value of the feature.
-func (f *feature) give(device *cel.Device, value int) {
+func (f *feature) give(device *resourceapi.Device, value int) {
 	for _, name := range f.names {
 		if len(f.capacities) > 0 {
 			device.Capacity[name] = resourceapi.DeviceCapacity{Value: f.capacities[value]}
@@ -137,7 +135,7 @@ func (f *feature) give(device *cel.Device, value int) {
 }
 
 // take takes the feature from a device.
-func (f *feature) take(device *cel.Device) {
+func (f *feature) take(device *resourceapi.Device) {
 	for _, name := range f.names {
 		delete(device.Capacity, name)
 		delete(device.Attributes, name)

@@ -3,21 +3,16 @@ package probe
 import (
 	"slices"
 
-	celgo "github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-	"k8s.io/dynamic-resource-allocation/cel"
-
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // text is a selector, and what its conditions compare.
 type text struct {
-	cel.CompilationResult
+	*allocation.Selector
 	own        int // index among the own selectors; negative for one of the class
-	expression ast.Expr
-	partial    celgo.Program // evaluates it while some inputs are not known
+	expression allocation.Expr
+	partial    *allocation.Partial // evaluates it while some inputs are not known
 	conditions []condition
 	quantities quantities
 }
@@ -32,16 +27,16 @@ type condition struct {
 	compares bool
 }
 
-func newText(compiled cel.CompilationResult) (text, error) {
-	checked, issues := compiled.Environment.Compile(compiled.Expression)
-	if err := issues.Err(); err != nil { // impossible: it has been compiled
+func newText(selector *allocation.Selector) (text, error) {
+	tree, err := selector.Tree()
+	if err != nil { // impossible: it has been compiled
 		return text{}, err
 	}
-	partial, err := partialOf(compiled.Environment, checked)
+	partial, err := tree.Partial(maxProofCost)
 	if err != nil {
 		return text{}, err
 	}
-	t := text{CompilationResult: compiled, expression: checked.NativeRep().Expr(), partial: partial}
+	t := text{Selector: selector, expression: tree.Root(), partial: partial}
 	t.split(t.expression)
 	t.quantities = quantitiesOf(t.expression)
 	return t, nil
@@ -53,10 +48,10 @@ func (t *text) endless() bool {
 }
 
 // split adds the conditions of an expression.
-func (t *text) split(e ast.Expr) {
-	if e.Kind() == ast.CallKind {
+func (t *text) split(e allocation.Expr) {
+	if e.Kind() == allocation.CallKind {
 		switch e.AsCall().FunctionName() {
-		case operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional:
+		case allocation.And, allocation.Or, allocation.Not, allocation.Conditional:
 			for _, argument := range e.AsCall().Args() {
 				t.split(argument)
 			}
@@ -64,34 +59,34 @@ func (t *text) split(e ast.Expr) {
 		}
 	}
 	c := condition{compares: true}
-	ast.PreOrderVisit(e, ast.NewExprVisitor(c.add))
+	allocation.Visit(e, c.add)
 	t.conditions = append(t.conditions, c)
 }
 
 // add adds what one node of an expression has.
-func (c *condition) add(e ast.Expr) {
+func (c *condition) add(e allocation.Expr) {
 	switch e.Kind() {
-	case ast.SelectKind:
+	case allocation.SelectKind:
 		c.names = append(c.names, e.AsSelect().FieldName())
-	case ast.LiteralKind:
+	case allocation.LiteralKind:
 		switch value := e.AsLiteral().(type) {
-		case types.String:
+		case allocation.String:
 			c.words = append(c.words, string(value))
-		case types.Int:
+		case allocation.Int:
 			c.numbers = append(c.numbers, int64(value))
 		}
-	case ast.CallKind:
+	case allocation.CallKind:
 		switch e.AsCall().FunctionName() {
-		case operators.Index, operators.OptIndex, operators.OptSelect:
-			if key := e.AsCall().Args()[1]; key.Kind() == ast.LiteralKind {
-				name, _ := key.AsLiteral().(types.String)
+		case allocation.Index, allocation.OptIndex, allocation.OptSelect:
+			if key := e.AsCall().Args()[1]; key.Kind() == allocation.LiteralKind {
+				name, _ := key.AsLiteral().(allocation.String)
 				c.names = append(c.names, string(name))
 			}
-		case operators.Equals, operators.NotEquals, operators.In, "orValue":
+		case allocation.Equals, allocation.NotEquals, allocation.In, "orValue":
 		default:
 			c.compares = false
 		}
-	case ast.ComprehensionKind:
+	case allocation.ComprehensionKind:
 		c.compares = false
 	}
 }

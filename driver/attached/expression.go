@@ -2,21 +2,20 @@ package attached
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
-	celgo "github.com/google/cel-go/cel"
-	"github.com/google/cel-go/common"
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
 // expression is a CEL expression, as in a claim, over the published attributes.
-type expression struct{ compiled cel.CompilationResult }
+type expression struct{ selector *allocation.Selector }
 
 // compile refuses an expression that no device can match, whatever values it has: one
 // with unknown attributes or mismatched types. The error is one line.
@@ -24,32 +23,24 @@ func compile(text string) (expression, error) {
 	if len(text) > resourceapi.CELSelectorExpressionMaxLength {
 		return expression{}, fmt.Errorf("the expression has %d bytes, at most %d are allowed", len(text), resourceapi.CELSelectorExpressionMaxLength)
 	}
-	compiler := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true})
-	ast, issues := compiler.CompileCELExpression("true", cel.Options{}).Environment.Compile(text)
-	if issues.Err() != nil {
-		return expression{}, explain(issues)
+	tree, err := allocation.Parse(text)
+	if err != nil {
+		return expression{}, errors.New(message.OneLine(err.Error()))
 	}
-	if err := checkNames(ast); err != nil {
+	if err := checkNames(tree); err != nil {
 		return expression{}, err
 	}
-	e := expression{compiler.CompileCELExpression(text, cel.Options{})}
-	if e.compiled.Error != nil {
-		return expression{}, fmt.Errorf("%s", e.compiled.Error.Detail)
+	selector, err := allocation.Compile(text)
+	if err != nil {
+		return expression{}, err
 	}
+	e := expression{selector}
 	return e, e.tryOut()
 }
 
-// explain returns the first mistake and its position.
-func explain(issues *celgo.Issues) error {
-	for _, issue := range issues.Errors() {
-		return at(issue.Location, "%s", message.OneLine(issue.Message))
-	}
-	return issues.Err()
-}
-
-// at returns an error with a position in an expression. The first column is 1.
-func at(place common.Location, format string, args ...any) error {
-	return fmt.Errorf("line %d, column %d: %s", place.Line(), place.Column()+1, fmt.Sprintf(format, args...))
+// at returns an error with a position in an expression.
+func at(place allocation.Place, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...))
 }
 
 // tryOut evaluates the expression for one device of each kind, which has all attributes
@@ -67,7 +58,7 @@ func (e expression) tryOut() error {
 // holds reports whether the expression is true for the device. An expression that reads
 // an attribute which the device lacks is not true.
 func (e expression) holds(d resourceapi.Device) (bool, error) {
-	matches, _, err := e.compiled.DeviceMatches(context.Background(), cel.Device{Driver: deviceclasses.DriverName, Attributes: d.Attributes})
+	matches, _, err := e.selector.Matches(context.Background(), allocation.NewDevice(deviceclasses.DriverName, &resourceapi.Device{Attributes: d.Attributes}))
 	if err != nil && strings.HasPrefix(err.Error(), "no such key") {
 		return false, nil
 	}

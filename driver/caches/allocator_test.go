@@ -10,14 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
@@ -32,16 +30,12 @@ type scheduler struct {
 	node    Node
 	slice   *resourceapi.ResourceSlice
 	classes inventory.Classes
-	held    structured.AllocatedState
+	held    allocation.State
 }
 
 func newScheduler(t testing.TB, machine numa.Machine, settings Settings) *scheduler {
 	t.Helper()
-	s := &scheduler{t: t, node: nodeWith(t, machine, settings), classes: object.Classes(t), held: structured.AllocatedState{
-		AllocatedDevices:         sets.New[structured.DeviceID](),
-		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
-		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
-	}}
+	s := &scheduler{t: t, node: nodeWith(t, machine, settings), classes: object.Classes(t), held: allocation.NewState()}
 	devices := zones.Devices(&machine, zones.Settings{ZoneBy: settings.ZoneBy}, nil, nil, nil)
 	for i := range devices {
 		if cache, lies := s.node.Zones[devices[i].Name]; lies {
@@ -63,11 +57,8 @@ func newScheduler(t testing.TB, machine numa.Machine, settings Settings) *schedu
 // none. What it gets is in use from then on.
 func (s *scheduler) allocate(spec resourceapi.DeviceClaim) []resourceapi.DeviceRequestAllocationResult {
 	s.t.Helper()
-	features := structured.Features{
-		AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true,
-	}
-	cache := cel.NewCache(10, cel.Features{EnableConsumableCapacity: true})
-	allocator, err := structured.NewAllocator(s.t.Context(), features, s.held, s.classes, []*resourceapi.ResourceSlice{s.slice}, cache)
+	features, published := allocation.DefaultFeatures(), allocation.NewSlices([]*resourceapi.ResourceSlice{s.slice})
+	allocator, err := allocation.NewAllocator(s.t.Context(), features, s.held, s.classes, published, allocation.NewCache(10, features))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -81,9 +72,8 @@ func (s *scheduler) allocate(spec resourceapi.DeviceClaim) []resourceapi.DeviceR
 		return nil
 	}
 	for _, given := range results[0].Devices.Results {
-		id := structured.MakeDeviceID(given.Driver, given.Pool, given.Device)
-		s.held.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, given.ConsumedCapacity))
-		s.held.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, given.ShareID))
+		id := allocation.MakeDeviceID(given.Driver, given.Pool, given.Device)
+		s.held.AddShare(allocation.NewShare(id, given.ShareID, given.ConsumedCapacity))
 	}
 	return results[0].Devices.Results
 }

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // TestExcludedDevicesNeverMatch compares what package probe proves of random selectors with
@@ -22,16 +22,16 @@ func TestExcludedDevicesNeverMatch(t *testing.T) {
 	for range min(*caseCount, 600) {
 		n := pick(w.random, w.nodes...)
 		expression := n.selector(w.random)
-		compiled := w.cache.GetOrCompile(expression)
-		if compiled.Error != nil {
-			t.Fatalf("%s: %v", expression, compiled.Error)
+		compiled, err := w.cache.Compile(expression)
+		if err != nil {
+			t.Fatalf("%s: %v", expression, err)
 		}
 		possible, err := w.probe.Possible(nil, selecting(expression), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", expression, err)
 		}
 		for _, d := range n.devices {
-			matches, _, err := compiled.DeviceMatches(t.Context(), cel.Device{Driver: d.driver, AllowMultipleAllocations: d.AllowMultipleAllocations, Attributes: d.Attributes, Capacity: d.Capacity})
+			matches, _, err := compiled.Matches(t.Context(), allocation.NewDevice(d.driver, &d.Device))
 			switch {
 			case d.isPossible(possible):
 				if matches && err == nil {

@@ -18,14 +18,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	helpers "k8s.io/component-helpers/resource"
-	"k8s.io/dynamic-resource-allocation/cel"
-	"k8s.io/dynamic-resource-allocation/structured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
@@ -65,7 +64,7 @@ type world struct {
 	random  random
 	nodes   []*node
 	classes inventory.Classes
-	cache   *cel.Cache
+	cache   *allocation.Cache
 	probe   *probe.Selectors
 	fault   int
 	seen    map[string]int
@@ -81,7 +80,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	r := random{rand.New(rand.NewPCG(seed, 0))}
 	return &world{
 		t: t, random: r, nodes: nodes(t, r), classes: classesOf(t), probe: probe.New(), seen: map[string]int{},
-		cache: cel.NewCache(10_000, cel.Features{EnableConsumableCapacity: true}),
+		cache: allocation.NewCache(10_000, allocation.DefaultFeatures()),
 	}
 }
 
@@ -168,9 +167,6 @@ const filterTimeout = 10 * time.Second
 // allocate allocates the claims of a pod that are not allocated yet, as the scheduler of
 // Kubernetes 1.37 does with the default feature gates.
 func (w *world) allocate(pod *corev1.Pod) (results []resourceapi.DeviceRequestAllocationResult, allocated bool) {
-	features := structured.Features{
-		AdminAccess: true, ConsumableCapacity: true, DeviceBindingAndStatus: true, DeviceTaints: true, PartitionableDevices: true, PrioritizedList: true,
-	}
 	var waiting []*resourceapi.ResourceClaim
 	for _, entry := range pod.Spec.ResourceClaims {
 		if claim := w.claims[*entry.ResourceClaimName]; claim.Status.Allocation == nil {
@@ -181,7 +177,7 @@ func (w *world) allocate(pod *corev1.Pod) (results []resourceapi.DeviceRequestAl
 	for id := range w.held {
 		pools = append(pools, &inventory.Pool{ID: id})
 	}
-	allocator, err := structured.NewAllocator(w.t.Context(), features, w.held.State(pools), w.classes, w.node.slices, w.cache)
+	allocator, err := allocation.NewAllocator(w.t.Context(), allocation.DefaultFeatures(), w.held.State(pools), w.classes, allocation.NewSlices(w.node.slices), w.cache)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -189,7 +185,7 @@ func (w *world) allocate(pod *corev1.Pod) (results []resourceapi.DeviceRequestAl
 	ctx, cancel := context.WithTimeout(w.t.Context(), filterTimeout)
 	defer cancel()
 	allocations, err := allocator.Allocate(ctx, here, waiting)
-	if err != nil && !errors.Is(err, structured.ErrFailedAllocationOnNode) {
+	if err != nil && !errors.Is(err, allocation.ErrOnNode) {
 		w.seen["given up"]++
 	}
 	if err != nil || len(allocations) < len(waiting) {

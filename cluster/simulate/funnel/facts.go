@@ -6,23 +6,23 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
-	"k8s.io/dynamic-resource-allocation/structured"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // View is a node, which is asked for facts.
 type View struct {
 	inventory.Local
-	State     structured.AllocatedState // the holdings of claims
-	Features  structured.Features
+	State     allocation.State // the holdings of claims
+	Features  allocation.Features
 	Classes   inventory.Classes    // all classes of the requests
 	Selectors *inventory.Selectors // those of the inventory
 	// Kinds are the kinds of the devices of all nodes, as [Kind] returns them.
 	Kinds map[string]bool
 	// Holds returns who holds each device. It is called only if something blocks.
-	Holds func() map[structured.DeviceID][]Hold
+	Holds func() map[allocation.DeviceID][]Hold
 }
 
 // Hold is what a holder has of a device: the device itself, or some of its capacities.
@@ -41,7 +41,7 @@ type Claim struct {
 type Facts struct {
 	requests [][]*request // alternatives of each request
 	devices  []inventory.Device
-	holds    map[structured.DeviceID][]Hold // nil if no holder can be in the way
+	holds    map[allocation.DeviceID][]Hold // nil if no holder can be in the way
 	// Apart is what does not fit together, as [Together] returns it. The caller sets it.
 	Apart Cause
 }
@@ -146,7 +146,7 @@ func (v *View) fit(r *request, class *resourceapi.DeviceClass, d *inventory.Devi
 		if v.Features.DeviceTaints && slices.ContainsFunc(d.Taints, func(taint resourceapi.DeviceTaint) bool { return prevents(taint) && !tolerates(r.Tolerations, taint) }) {
 			f.fails = append(f.fails, StageTaint)
 		}
-		if !r.Admin && v.State.AllocatedDevices.Has(d.ID) {
+		if !r.Admin && v.State.HeldWhole(d.ID) {
 			f.fails = append(f.fails, StageInUse)
 		} else if f.lacks = v.shortages(r.Alternative, d); len(f.lacks) > 0 {
 			f.fails = append(f.fails, StageCapacity)

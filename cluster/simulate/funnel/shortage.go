@@ -51,7 +51,6 @@ func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (l
 			list = append(list, shortage{device: d, name: string(name), missing: true, asked: requests[name]})
 		}
 	}
-	used := v.State.AggregatedCapacity[d.ID]
 	for _, name := range sortedNames(d.Capacity) {
 		capacity := d.Capacity[name]
 		s := shortage{device: d, name: string(name), free: capacity.Value.DeepCopy(), value: capacity.Value}
@@ -62,7 +61,7 @@ func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (l
 		}
 		s.asked, s.named = requests[name]
 		s.charged, s.limit = charge(s.asked, s.named, capacity, v.Features.FractionalCapacityRange)
-		if taken := used[name]; taken != nil {
+		if taken := v.State.Consumed(d.ID, name); taken != nil {
 			s.free.Sub(*taken)
 		}
 		if s.limit != nil || s.charged.Cmp(s.free) > 0 {
@@ -122,7 +121,7 @@ func roundUp(asked resource.Quantity, r resourceapi.CapacityRequestPolicyRange, 
 // counterShortages returns the counters that have less left than the device consumes. A
 // shared device that is in use has already consumed its counters.
 func (v *View) counterShortages(d *inventory.Device) (list []shortage) {
-	if len(d.ConsumesCounters) == 0 || d.Shared() && v.inUse(d) {
+	if len(d.ConsumesCounters) == 0 || d.Shared() && v.State.Held(d.ID) {
 		return nil
 	}
 	left := v.countersLeft(d)
@@ -153,7 +152,7 @@ func (v *View) countersLeft(d *inventory.Device) map[string]resource.Quantity {
 	}
 	for i := range v.Devices {
 		other := &v.Devices[i]
-		if other.Slice.Spec.Pool != d.Slice.Spec.Pool || other.Slice.Spec.Driver != d.Slice.Spec.Driver || !v.inUse(other) {
+		if other.Slice.Spec.Pool != d.Slice.Spec.Pool || other.Slice.Spec.Driver != d.Slice.Spec.Driver || !v.State.Held(other.ID) {
 			continue
 		}
 		for _, consumed := range other.ConsumesCounters {
@@ -165,17 +164,4 @@ func (v *View) countersLeft(d *inventory.Device) map[string]resource.Quantity {
 		}
 	}
 	return left
-}
-
-// inUse reports whether a claim holds the device or a part of it.
-func (v *View) inUse(d *inventory.Device) bool {
-	if v.State.AllocatedDevices.Has(d.ID) || v.State.AggregatedCapacity[d.ID] != nil {
-		return true
-	}
-	for share := range v.State.AllocatedSharedDeviceIDs {
-		if share.GetDeviceID() == d.ID {
-			return true
-		}
-	}
-	return false
 }

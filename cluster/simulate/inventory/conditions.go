@@ -1,11 +1,9 @@
 package inventory
 
 import (
-	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/parser"
 	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // Condition is one of the conditions that a selector joins with AND. A device must meet
@@ -39,21 +37,21 @@ func (s *Selectors) Conditions(selectors []resourceapi.DeviceSelector) (all []Co
 
 func (s *Selectors) conditionsOf(expression string) []Condition {
 	said := s.ofExpression(expression)
-	if said.compiled.Error != nil || said.conditions != nil {
+	if said.wrong != nil || said.conditions != nil {
 		return said.conditions
 	}
 	said.conditions = []Condition{}
-	parsed, issues := said.compiled.Environment.Parse(expression)
-	if issues.Err() != nil { // impossible: it has been compiled
+	tree, err := said.selector.Tree()
+	if err != nil { // impossible: it has been compiled
 		return nil
 	}
-	for _, part := range joined(parsed.NativeRep().Expr()) {
-		text, err := parser.Unparse(part, parsed.NativeRep().SourceInfo())
+	for _, part := range joined(tree.Root()) {
+		text, err := tree.Text(part)
 		if err != nil {
 			continue
 		}
 		condition := Condition{Text: text}
-		ast.PreOrderVisit(part, ast.NewExprVisitor(condition.read))
+		allocation.Visit(part, condition.read)
 		condition.Equals = equals(part)
 		said.conditions = append(said.conditions, condition)
 	}
@@ -61,11 +59,11 @@ func (s *Selectors) conditionsOf(expression string) []Condition {
 }
 
 // joined returns the parts of an expression that are joined with AND.
-func joined(e ast.Expr) []ast.Expr {
-	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.LogicalAnd {
-		return []ast.Expr{e}
+func joined(e allocation.Expr) []allocation.Expr {
+	if e.Kind() != allocation.CallKind || e.AsCall().FunctionName() != allocation.And {
+		return []allocation.Expr{e}
 	}
-	var parts []ast.Expr
+	var parts []allocation.Expr
 	for _, argument := range e.AsCall().Args() {
 		parts = append(parts, joined(argument)...)
 	}
@@ -73,21 +71,21 @@ func joined(e ast.Expr) []ast.Expr {
 }
 
 // equals returns the text of READ == "text", in either order.
-func equals(e ast.Expr) string {
-	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Equals {
+func equals(e allocation.Expr) string {
+	if e.Kind() != allocation.CallKind || e.AsCall().FunctionName() != allocation.Equals {
 		return ""
 	}
 	sides := e.AsCall().Args()
 	for i, side := range sides {
-		if _, is := readingOf(sides[1-i]); is && side.Kind() == ast.LiteralKind {
-			text, _ := side.AsLiteral().(types.String)
+		if _, is := readingOf(sides[1-i]); is && side.Kind() == allocation.LiteralKind {
+			text, _ := side.AsLiteral().(allocation.String)
 			return string(text)
 		}
 	}
 	return ""
 }
 
-func (c *Condition) read(e ast.Expr) {
+func (c *Condition) read(e allocation.Expr) {
 	if reading, is := readingOf(e); is {
 		c.Reads = append(c.Reads, reading)
 	}
@@ -95,7 +93,7 @@ func (c *Condition) read(e ast.Expr) {
 
 // readingOf recognizes device.driver, device.attributes["domain"].name and
 // device.capacity["domain"].name, also with optional syntax.
-func readingOf(e ast.Expr) (r Reading, is bool) {
+func readingOf(e allocation.Expr) (r Reading, is bool) {
 	inner, field := selected(e)
 	if isDevice(inner) && field == "driver" {
 		return Reading{}, true
@@ -109,18 +107,18 @@ func readingOf(e ast.Expr) (r Reading, is bool) {
 }
 
 // selected returns the operand and the name of x.name, x["name"], x.?name and x[?"name"].
-func selected(e ast.Expr) (operand ast.Expr, name string) {
+func selected(e allocation.Expr) (operand allocation.Expr, name string) {
 	if e == nil {
 		return nil, ""
 	}
 	switch e.Kind() {
-	case ast.SelectKind:
+	case allocation.SelectKind:
 		return e.AsSelect().Operand(), e.AsSelect().FieldName()
-	case ast.CallKind:
+	case allocation.CallKind:
 		switch e.AsCall().FunctionName() {
-		case operators.Index, operators.OptIndex, operators.OptSelect:
-			if key := e.AsCall().Args()[1]; key.Kind() == ast.LiteralKind {
-				text, _ := key.AsLiteral().(types.String)
+		case allocation.Index, allocation.OptIndex, allocation.OptSelect:
+			if key := e.AsCall().Args()[1]; key.Kind() == allocation.LiteralKind {
+				text, _ := key.AsLiteral().(allocation.String)
 				return e.AsCall().Args()[0], string(text)
 			}
 		}
@@ -128,8 +126,8 @@ func selected(e ast.Expr) (operand ast.Expr, name string) {
 	return nil, ""
 }
 
-func isDevice(e ast.Expr) bool {
-	return e != nil && e.Kind() == ast.IdentKind && e.AsIdent() == "device"
+func isDevice(e allocation.Expr) bool {
+	return e != nil && e.Kind() == allocation.IdentKind && e.AsIdent() == allocation.DeviceVariable
 }
 
 // Meets reports whether the device meets the condition. A condition that fails with an

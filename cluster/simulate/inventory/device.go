@@ -6,15 +6,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // Device is a device that a node can see.
 type Device struct {
 	*resourceapi.Device
 	Slice *resourceapi.ResourceSlice
-	ID    structured.DeviceID
+	ID    allocation.DeviceID
 	// Incomplete says which slices of the pool are missing; "" means none. The scheduler
 	// allocates no device of an incomplete pool.
 	Incomplete string
@@ -40,7 +41,7 @@ func (p *Pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) 
 			alone := ptr.Deref(slice.Spec.PerDeviceNodeSelection, false) &&
 				seenBy(node, ptr.Deref(d.NodeName, ""), ptr.Deref(d.AllNodes, false), d.NodeSelector)
 			if whole || alone {
-				id := structured.MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, d.Name)
+				id := allocation.MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, d.Name)
 				list = append(list, Device{d, slice, id, incomplete, order[d]})
 			}
 		}

@@ -4,10 +4,9 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
@@ -23,9 +22,8 @@ type poolHoldings struct {
 
 // claimHoldings is what one claim holds of one pool.
 type claimHoldings struct {
-	devices  []structured.DeviceID
-	shares   []structured.SharedDeviceID
-	capacity []structured.DeviceConsumedCapacity
+	devices []allocation.DeviceID
+	shares  []allocation.Share
 }
 
 // Add adds what a claim holds, if it is allocated. It mirrors foreachAllocatedDevice of
@@ -40,15 +38,12 @@ func (h Holdings) Add(claim *resourceapi.ResourceClaim, consumableCapacity bool)
 			continue
 		}
 		held := h.ofClaim(claim, PoolID{result.Driver, result.Pool})
-		device := structured.MakeDeviceID(result.Driver, result.Pool, result.Device)
+		device := allocation.MakeDeviceID(result.Driver, result.Pool, result.Device)
 		if result.ShareID == nil || !consumableCapacity {
 			held.devices = append(held.devices, device)
 			continue
 		}
-		held.shares = append(held.shares, structured.MakeSharedDeviceID(device, result.ShareID))
-		if result.ConsumedCapacity != nil {
-			held.capacity = append(held.capacity, structured.NewDeviceConsumedCapacity(device, spelling.Amounts(result.Driver, result.ConsumedCapacity)))
-		}
+		held.shares = append(held.shares, allocation.NewShare(device, result.ShareID, spelling.Amounts(result.Driver, result.ConsumedCapacity)))
 	}
 }
 
@@ -94,22 +89,17 @@ func (h Holdings) Version(pools []*Pool) (sum int) {
 
 // State returns the holdings of the pools in the form that the allocator takes. The
 // holdings of other pools do not matter to the allocator for these pools.
-func (h Holdings) State(pools []*Pool) structured.AllocatedState {
-	state := structured.AllocatedState{
-		AllocatedDevices:         sets.New[structured.DeviceID](),
-		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
-		AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
-	}
+func (h Holdings) State(pools []*Pool) allocation.State {
+	state := allocation.NewState()
 	for _, p := range pools {
 		a := h[p.ID]
 		if a == nil {
 			continue
 		}
 		for _, held := range a.claims {
-			state.AllocatedDevices.Insert(held.devices...)
-			state.AllocatedSharedDeviceIDs.Insert(held.shares...)
-			for _, capacity := range held.capacity {
-				state.AggregatedCapacity.Insert(capacity)
+			state.AddDevices(held.devices...)
+			for _, share := range held.shares {
+				state.AddShare(share)
 			}
 		}
 	}
@@ -124,9 +114,9 @@ type Hold struct {
 }
 
 // ByDevice returns who holds each device of the pools.
-func (h Holdings) ByDevice(pools []*Pool) map[structured.DeviceID][]Hold {
+func (h Holdings) ByDevice(pools []*Pool) map[allocation.DeviceID][]Hold {
 	type place struct {
-		device structured.DeviceID
+		device allocation.DeviceID
 		claim  types.NamespacedName
 	}
 	held := make(map[place]Hold)
@@ -140,19 +130,19 @@ func (h Holdings) ByDevice(pools []*Pool) map[structured.DeviceID][]Hold {
 				held[place{device, claim}] = Hold{Claim: claim}
 			}
 			for _, share := range holds.shares {
-				held[place{share.GetDeviceID(), claim}] = Hold{claim, make(map[resourceapi.QualifiedName]resource.Quantity)}
-			}
-			for _, consumed := range holds.capacity {
-				amounts := held[place{consumed.DeviceID, claim}].Capacity
-				for name, amount := range consumed.ConsumedCapacity {
-					sum := amounts[name]
-					sum.Add(*amount)
-					amounts[name] = sum
+				at := place{share.Device, claim}
+				if held[at].Capacity == nil {
+					held[at] = Hold{claim, make(map[resourceapi.QualifiedName]resource.Quantity)}
+				}
+				for name, amount := range share.Consumed {
+					sum := held[at].Capacity[name]
+					sum.Add(amount)
+					held[at].Capacity[name] = sum
 				}
 			}
 		}
 	}
-	byDevice := make(map[structured.DeviceID][]Hold)
+	byDevice := make(map[allocation.DeviceID][]Hold)
 	for at, hold := range held {
 		byDevice[at.device] = append(byDevice[at.device], hold)
 	}

@@ -10,6 +10,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/utils/ptr"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // PoolID identifies a pool.
@@ -19,6 +21,8 @@ type PoolID struct{ Driver, Name string }
 type Pool struct {
 	ID     PoolID
 	Slices []*resourceapi.ResourceSlice
+
+	allocatable allocation.Slices // the same, for the allocator
 }
 
 // Inventory is all pools, by the nodes that can see them.
@@ -66,6 +70,9 @@ func New(list []*resourceapi.ResourceSlice) (*Inventory, error) {
 			inv.local[name] = append(inv.local[name], p)
 		}
 	}
+	for _, p := range inv.pools {
+		p.allocatable = allocation.NewSlices(p.Slices)
+	}
 	return inv, nil
 }
 
@@ -105,6 +112,8 @@ type Local struct {
 	Pools   []*Pool
 	Slices  []*resourceapi.ResourceSlice // of the pools, in their order
 	Devices []Device                     // in the order of their slices
+	// Allocatable are the slices in the form that the allocator takes.
+	Allocatable allocation.Slices
 }
 
 // For returns what the node can see. The allocator's answer for the node does not
@@ -121,6 +130,7 @@ func (inv *Inventory) For(node *corev1.Node) Local {
 			seen[p] = true
 			local.Pools = append(local.Pools, p)
 			local.Slices = append(local.Slices, p.Slices...)
+			local.Allocatable = allocation.Join(local.Allocatable, p.allocatable)
 			local.Devices = append(local.Devices, p.devicesFor(node, inv.order)...)
 		}
 	}

@@ -5,21 +5,22 @@ import (
 	"errors"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // Selectors evaluates the selectors of classes and requests for one inventory. Only one
 // goroutine may use it.
 type Selectors struct {
-	cache *cel.Cache
+	cache *allocation.Cache
 	said  map[string]*selection // by expression
 }
 
 // selection holds the answers of one expression.
 type selection struct {
-	compiled cel.CompilationResult
+	selector *allocation.Selector
+	wrong    error        // why it does not compile
 	endless  error        // why it is not evaluated
 	known    map[int]bool // by the number of the device
 
@@ -27,16 +28,16 @@ type selection struct {
 }
 
 // NewSelectors compiles expressions with the cache.
-func NewSelectors(cache *cel.Cache) *Selectors {
+func NewSelectors(cache *allocation.Cache) *Selectors {
 	return &Selectors{cache, make(map[string]*selection)}
 }
 
 func (s *Selectors) ofExpression(expression string) *selection {
 	said := s.said[expression]
 	if said == nil {
-		said = &selection{compiled: s.cache.GetOrCompile(expression), known: make(map[int]bool)}
-		if said.compiled.Error == nil {
-			said.endless = probe.CheckQuantities(said.compiled)
+		said = &selection{known: make(map[int]bool)}
+		if said.selector, said.wrong = s.cache.Compile(expression); said.wrong == nil {
+			said.endless = probe.CheckQuantities(said.selector)
 		}
 		s.said[expression] = said
 	}
@@ -47,8 +48,8 @@ func (s *Selectors) ofExpression(expression string) *selection {
 // changes, so it is computed only once.
 func (s *Selectors) selects(expression string, d *Device) (bool, error) {
 	said := s.ofExpression(expression)
-	if said.compiled.Error != nil {
-		return false, said.compiled.Error
+	if said.wrong != nil {
+		return false, said.wrong
 	}
 	if said.endless != nil {
 		return false, said.endless
@@ -56,14 +57,9 @@ func (s *Selectors) selects(expression string, d *Device) (bool, error) {
 	if matches, known := said.known[d.order]; known {
 		return matches, nil
 	}
-	matches, _, err := said.compiled.DeviceMatches(context.Background(), cel.Device{
-		Driver:                   d.Slice.Spec.Driver,
-		AllowMultipleAllocations: d.AllowMultipleAllocations,
-		Attributes:               d.Attributes,
-		Capacity:                 d.Capacity,
-	})
+	matches, _, err := said.selector.Matches(context.Background(), allocation.NewDevice(d.Slice.Spec.Driver, d.Device))
 	if err != nil {
-		return false, cel.EnhanceRuntimeError(err)
+		return false, err
 	}
 	said.known[d.order] = matches
 	return matches, nil

@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/dynamic-resource-allocation/cel"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/manifest"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
 // node is what a node has: zones of the wish, and devices by class of the wish.
@@ -37,7 +37,7 @@ func read(objects *snapshot.Snapshot, wish manifest.Wish) (nodes []node, err err
 	}
 	last := len(selectors) - 1
 	selectors[last] = append(slices.Clone(selectors[last]), wish.Filter.Selectors()...)
-	evaluate := inventory.NewSelectors(cel.NewCache(len(selectors)+1, cel.Features{EnableConsumableCapacity: true}))
+	evaluate := inventory.NewSelectors(allocation.NewCache(len(selectors)+1, allocation.DefaultFeatures()))
 	for _, object := range nodesOf(objects) {
 		selected := make([][]*inventory.Device, len(selectors))
 		local := all.For(object)
