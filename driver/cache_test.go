@@ -72,6 +72,23 @@ func (n *cacheNode) boot() {
 	n.openWith(config)
 }
 
+// Nodes have more functions than caches, and the scheduler looks at devices in their order.
+func TestCachesAreTriedBeforeFunctions(t *testing.T) {
+	n := newCacheNode(t, tenWays)
+	n.machine.PCI = []numa.PCIFunction{{
+		Address: "0000:3b:00.0", Kind: numa.NVMeFunction, Class: new(uint32(0x010802)), Vendor: new(uint16(0x8086)), Device: new(uint16(0x0a54)),
+	}}
+	config := n.config()
+	config.Attached = withAttached(t, "true").Attached
+	var kinds []string
+	for _, device := range n.openWith(config).Publish(sound, cpuset.Set{}).Devices {
+		kinds = append(kinds, *device.Attributes[deviceclasses.AttributeKind].StringValue)
+	}
+	if got, want := slices.Compact(kinds), []string{deviceclasses.KindZone, deviceclasses.KindCache, deviceclasses.KindNVMe}; !slices.Equal(got, want) {
+		t.Errorf("kinds are in the order %q, want %q", got, want)
+	}
+}
+
 // ofCache is one allocation result of a cache. amounts are like ways=4.
 func ofCache(request, device string, amounts ...string) resourceapi.DeviceRequestAllocationResult {
 	r := resourceapi.DeviceRequestAllocationResult{

@@ -42,7 +42,7 @@ func (c Config) counting(allocatable bool) Config {
 
 // Devices returns what a node without claims publishes, in the order in which the
 // scheduler should try the devices. Zones come first, tainted if they have a fault.
-// Then come the selected PCI functions and the caches.
+// Then come the caches and the selected PCI functions, which are more.
 func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourceapi.Device {
 	return devices(&machine, config, dividing.CachesOf(&machine, config.Dividing(), nil), nil, cpuset.Set{}, faults)
 }
@@ -57,7 +57,7 @@ func devices(machine *numa.Machine, config Config, caches *dividing.Caches, stra
 		held, gone = append(held, withheld...), append(gone, devices...)
 	}
 	pci := attached.Devices(*machine, config.Attached)
-	all := slices.Concat(zones.Devices(machine, config.zones(caches), held, faults, pci), pci, caches.Published(), gone)
+	all := slices.Concat(zones.Devices(machine, config.zones(caches), held, faults, pci), caches.Published(), pci, gone)
 	return withNUMANodeKeys(all, config.NUMANodeKeys)
 }
 

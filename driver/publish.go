@@ -45,6 +45,9 @@ type published struct {
 // grant the partition of a share, its zone gets a taint. If nothing has changed, Publish
 // costs a look at each grant. It may have one caller at a time.
 //
+// Zones without free CPUs are the last zones. That they have become full, or are not any more,
+// is no reason for a write: the order changes when something else does.
+//
 // Blocked are CPUs that do not count: partitions hold them, and no grant has them. A zone
 // of which they are all gets a taint.
 func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) string, blocked cpuset.Set) Publication {
@@ -62,6 +65,11 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) stri
 	if renewed {
 		all := devices(seen.machine, d.config.counting(seen.allocatable), seen.caches, strays, blocked, tainted)
 		taintWithheld(all, seen.withheld)
+		taken := d.config.Reserved.Union(blocked)
+		for _, grant := range grants {
+			taken = taken.Union(grant.CPUs())
+		}
+		zones.FullLast(all, zones.Of(seen.machine, d.config.ZoneBy), taken)
 		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, all, seen.allocatable}
 	}
 	return Publication{last.devices, renewed, problems, missing, d.Unmet()}

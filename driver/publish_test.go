@@ -138,3 +138,36 @@ func TestBlockedCPUsAreThoseOfNoGrant(t *testing.T) {
 		t.Errorf("blocked are %s, want 6", got)
 	}
 }
+
+// The scheduler evaluates selectors before it looks for room, so it loses time with zones that
+// have none. A new order alone is not worth a write, which wakes every pending pod.
+func TestFullZonesComeLastWithTheNextChange(t *testing.T) {
+	driver := newDisk(t).open()
+	lost := func(types.UID, ledger.Share) string { return "root invalid" }
+	order := func(fault func(types.UID, ledger.Share) string) (names []string) {
+		t.Helper()
+		for _, device := range driver.Publish(fault, cpuset.Set{}).Devices {
+			names = append(names, device.Name)
+		}
+		return names
+	}
+	before := order(sound)
+	if !slices.Equal(before, []string{"numa-0", "numa-1", "numa-2"}) {
+		t.Fatalf("the order is %q, want that of the NUMA nodes", before)
+	}
+	free := Devices(driver.Machine(), driver.config, nil)[0].Capacity[deviceclasses.CapacityCPU]
+	mustPrepare(t, driver, claim("a", result("r", "numa-0", free.Value.Value())))
+	if got := order(sound); !slices.Equal(got, before) {
+		t.Errorf("the order is %q when a zone is full, want that of before until something else changes, %q", got, before)
+	}
+	full := []string{"numa-1", "numa-2", "numa-0"}
+	if got := order(lost); !slices.Equal(got, full) {
+		t.Errorf("the order is %q, want %q", got, full)
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	if got := order(sound); !slices.Equal(got, before) {
+		t.Errorf("the order is %q when the zone is free again, want %q", got, before)
+	}
+}

@@ -68,6 +68,29 @@ func Devices(machine *numa.Machine, settings Settings, held []Held, faults Fault
 	return devices
 }
 
+// FullLast moves the zones none of whose CPUs is free behind the other zones: the scheduler
+// tries devices in their order, and evaluates the selectors of a claim for each of them before
+// it looks for room. Zones without CPUs count as having room. Taken are the CPUs that claims
+// cannot get. The devices are those of Devices for a machine with these zones, and others
+// behind them.
+func FullLast(devices []resourceapi.Device, zones []Zone, taken cpuset.Set) {
+	full := map[string]bool{}
+	for _, zone := range zones {
+		full[zone.Device] = !zone.CPUs.IsEmpty() && zone.CPUs.Difference(taken).IsEmpty()
+	}
+	end := slices.IndexFunc(devices, func(d resourceapi.Device) bool { _, is := full[d.Name]; return !is })
+	if end < 0 {
+		end = len(devices)
+	}
+	rank := func(d resourceapi.Device) int {
+		if full[d.Name] {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(devices[:end], func(a, b resourceapi.Device) int { return rank(a) - rank(b) })
+}
+
 // order is 1 if one of the devices is on a NUMA node of the zone, else 0.
 func (z Zone) order(devices []resourceapi.Device) int {
 	near := func(device resourceapi.Device) bool {
