@@ -25,7 +25,7 @@ func confined(err error, context string) error {
 	if kind == "" || kind == "spc_t" || strings.Contains(kind, "unconfined") {
 		return err
 	}
-	return fmt.Errorf("%w (this process has the SELinux type %s: docs/security.md#selinux says which type it needs, and seLinuxOptions of the chart sets it)", err, kind)
+	return fmt.Errorf("%w (SELinux may be why: this process has the SELinux type %s, and docs/security.md#selinux says which one it needs)", err, kind)
 }
 
 // typeOf returns the type of an SELinux context, which is user:role:type[:level]. It returns

@@ -10,7 +10,7 @@ import (
 func TestConfinedNamesTheSELinuxTypeThatMayForbid(t *testing.T) {
 	refused := &fs.PathError{Op: "mkdir", Path: "/host/cgroup/probe", Err: fs.ErrPermission}
 	for context, want := range map[string]string{
-		"system_u:system_r:container_t:s0:c12,c34\x00": "mkdir /host/cgroup/probe: permission denied (this process has the SELinux type container_t: ",
+		"system_u:system_r:container_t:s0:c12,c34\x00": "mkdir /host/cgroup/probe: permission denied (SELinux may be why: this process has the SELinux type container_t, ",
 		"system_u:system_r:container_t\n":              "container_t",
 	} {
 		err := confined(refused, context)
