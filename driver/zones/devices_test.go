@@ -11,8 +11,10 @@ import (
 
 func TestFullLastMovesOnlyFullZonesBehindZones(t *testing.T) {
 	zones := []Zone{
-		{Device: "numa-0", CPUs: cpuset.New(0, 1)}, {Device: "numa-1", CPUs: cpuset.New(2, 3)},
-		{Device: "numa-2"}, {Device: "numa-3", CPUs: cpuset.New(4, 5)},
+		{Device: "numa-0", CPUs: cpuset.New(0, 1)},
+		{Device: "numa-1", CPUs: cpuset.New(2, 3)},
+		{Device: "numa-2"},
+		{Device: "numa-3", CPUs: cpuset.New(4, 5)},
 	}
 	for _, row := range []struct {
 		taken cpuset.Set

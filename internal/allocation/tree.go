@@ -18,11 +18,11 @@ type Expr = ast.Expr
 // Comprehension is a node that loops, or that binds a variable.
 type Comprehension = ast.ComprehensionExpr
 
-// Values of literals.
-type (
-	String = types.String
-	Int    = types.Int
-)
+// String is the value of a literal, which is a text.
+type String = types.String
+
+// Int is the value of a literal, which is a number.
+type Int = types.Int
 
 // Kinds of nodes.
 const (

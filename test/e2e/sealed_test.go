@@ -108,7 +108,7 @@ var _ = Describe("a node that forbids much, and has its files elsewhere", sealed
 		setLevel("privileged")
 		Eventually(ctx, validateSays).Should(ContainSubstring("resourceQuota.create in the chart"))
 		By("making the quota")
-		installChart(ctx, "--set=resourceQuota.create=true,kubelet.root=" + sealedRoot)
+		installChart(ctx, "--set=resourceQuota.create=true,kubelet.root="+sealedRoot)
 		Eventually(ctx, validateSays).Should(ContainSubstring("hook.dir"))
 		By("having another folder for the hook, and for CDI")
 		installChart(ctx, "--values=sealed-values.yaml")

@@ -22,12 +22,12 @@ func TestConfinedNamesTheSELinuxTypeThatMayForbid(t *testing.T) {
 		"", "unconfined\n", "cri-containerd.apparmor.d (enforce)\n", "system_u:system_r:spc_t:s0\x00",
 		"unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023\x00", "kernel\x00",
 	} {
-		if err := confined(refused, context); err != refused {
+		if err := confined(refused, context); err.Error() != refused.Error() {
 			t.Errorf("context %q: %v, want %v", context, err, refused)
 		}
 	}
 	other := errors.New("another error")
-	if err := Confined(other); err != other {
+	if err := Confined(other); err.Error() != other.Error() {
 		t.Errorf("%v, want %v", err, other)
 	}
 }
