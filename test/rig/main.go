@@ -17,7 +17,7 @@ const usage = `cluster: a real Kubernetes cluster whose nodes are virtual NUMA m
 
   cluster up [-name N] [-nodes n] [-topology FILE] [-kernel 6.12|7.2|6.1] [-init busybox|systemd]
              [-cri containerd|crio] [-layout common|sealed|selinux] [-boot PARAMETERS]
-             [-kubernetes 1.37|1.36] [-feature-gates LIST] [-source DIR] [-speed PERCENT]
+             [-kubernetes 1.37|1.36|1.38] [-feature-gates LIST] [-source DIR] [-speed PERCENT]
                          build what is missing, start, wait until ready; with -speed
                          as on a machine that is as much slower
   cluster down [-name N] stop everything and remove the cluster's folder

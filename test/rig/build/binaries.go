@@ -18,6 +18,8 @@ type binaries struct {
 	tags     string
 	ldflags  string
 	cgo      bool
+
+	toolchain string // of Go; "" is the one that runs
 }
 
 // ControlPlane builds what runs on the host: etcd and kubectl, and the API server, its
@@ -27,20 +29,30 @@ func (c Cache) ControlPlane(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
-	return c.goBuild(ctx, sets...)
+	if err := c.goBuild(ctx, sets...); err != nil {
+		return err
+	}
+	return c.others(version)
 }
 
-func (c Cache) controlPlane(version string) ([]binaries, error) {
-	kubernetes, err := c.kubernetes(version, "kubernetes/"+version+"/", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
-	if err != nil {
-		return nil, err
+func (c Cache) controlPlane(version string) (sets []binaries, err error) {
+	versions := []string{version}
+	if r, known := releases[version]; known && len(r.programs) < len(kubernetesPrograms) {
+		versions = append(versions, DefaultKubernetes)
+	}
+	for _, version := range versions {
+		kubernetes, err := c.kubernetes(version, "kubernetes/"+version+"/", releases[version].programs...)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, kubernetes)
 	}
 	kubectl, err := c.kubernetes(DefaultKubernetes, "bin/kubectl", "kubectl")
 	if err != nil {
 		return nil, err
 	}
 	etcd := binaries{module: "test/rig/runtime", out: "bin/etcd", packages: []string{"go.etcd.io/etcd/server/v3"}}
-	return []binaries{kubernetes, kubectl, etcd}, nil
+	return append(sets, kubectl, etcd), nil
 }
 
 // Node builds what runs in a virtual node, but for kubelet, which ControlPlane builds
@@ -101,7 +113,11 @@ func (c Cache) goBuildOne(ctx context.Context, b binaries) error {
 		cgo = "CGO_ENABLED=1"
 	}
 	args := append([]string{"build", "-trimpath", "-buildvcs=false", "-tags", b.tags, "-ldflags", strings.TrimSpace("-s -w " + b.ldflags), "-o", out}, b.packages...)
-	return c.run(ctx, filepath.Join(c.Source, b.module), []string{cgo}, "go", args...)
+	env := []string{cgo}
+	if b.toolchain != "" {
+		env = append(env, "GOTOOLCHAIN="+b.toolchain)
+	}
+	return c.run(ctx, filepath.Join(c.Source, b.module), env, "go", args...)
 }
 
 // thingOf names a build after its folder and its first program.

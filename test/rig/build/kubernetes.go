@@ -1,7 +1,9 @@
 package build
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,12 +15,25 @@ import (
 // to all of them.
 const DefaultKubernetes = "1.37"
 
-// kubernetesModules are the versions of Kubernetes on offer and the module that requires
-// each.
-var kubernetesModules = map[string]string{DefaultKubernetes: "test/rig", "1.36": "test/rig/kubernetes-1.36"}
+// release is a version of Kubernetes on offer.
+type release struct {
+	module    string   // folder of the module that requires it
+	toolchain string   // of Go, if it is not the usual one
+	programs  []string // the others are those of DefaultKubernetes
+}
 
-// KubernetesVersions lists them in order.
-func KubernetesVersions() []string { return slices.Sorted(maps.Keys(kubernetesModules)) }
+var kubernetesPrograms = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"}
+
+// releases are all versions. Of a beta, module proxies do not have all modules: those of 1.38
+// are enough for its scheduler.
+var releases = map[string]release{
+	DefaultKubernetes: {module: "test/rig", programs: kubernetesPrograms},
+	"1.36":            {module: "test/rig/kubernetes-1.36", programs: kubernetesPrograms},
+	"1.38":            {module: "test/rig/kubernetes-1.38", toolchain: "go1.27.1", programs: []string{"kube-scheduler"}},
+}
+
+// KubernetesVersions lists the versions of Kubernetes on offer, in order.
+func KubernetesVersions() []string { return slices.Sorted(maps.Keys(releases)) }
 
 // KubernetesDir is where the programs of a version are, but for kubectl.
 func (c Cache) KubernetesDir(version string) string { return c.Path("kubernetes", version) }
@@ -26,25 +41,39 @@ func (c Cache) KubernetesDir(version string) string { return c.Path("kubernetes"
 // kubernetes names the version in the binaries as a release build does; the API server
 // derives its own from it.
 func (c Cache) kubernetes(version, out string, commands ...string) (binaries, error) {
-	module, known := kubernetesModules[version]
+	r, known := releases[version]
 	if !known {
 		return binaries{}, fmt.Errorf("version %q of Kubernetes, allowed are %q", version, KubernetesVersions())
 	}
-	mod, err := os.ReadFile(filepath.Join(c.Source, module, "go.mod"))
+	mod, err := os.ReadFile(filepath.Join(c.Source, r.module, "go.mod"))
 	if err != nil {
 		return binaries{}, err
 	}
-	release := regexp.MustCompile(`k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+)`).FindStringSubmatch(string(mod))
-	if release == nil {
-		return binaries{}, fmt.Errorf("%s/go.mod: no version of k8s.io/kubernetes", module)
+	required := regexp.MustCompile(`k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+(-[a-z]+\.\d+)?)`).FindStringSubmatch(string(mod))
+	if required == nil {
+		return binaries{}, fmt.Errorf("%s/go.mod: no version of k8s.io/kubernetes", r.module)
 	}
 	const pkg = "-X k8s.io/component-base/version."
 	b := binaries{
-		module: module, out: out,
-		ldflags: fmt.Sprintf("%sgitVersion=%s %sgitMajor=%s %sgitMinor=%s", pkg, release[1], pkg, release[2], pkg, release[3]),
+		module: r.module, out: out, toolchain: r.toolchain,
+		ldflags: fmt.Sprintf("%sgitVersion=%s %sgitMajor=%s %sgitMinor=%s", pkg, required[1], pkg, required[2], pkg, required[3]),
 	}
 	for _, command := range commands {
 		b.packages = append(b.packages, "k8s.io/kubernetes/cmd/"+command)
 	}
 	return b, nil
+}
+
+// others links, for a version that has not all programs, to those of DefaultKubernetes.
+func (c Cache) others(version string) error {
+	for _, name := range kubernetesPrograms {
+		if slices.Contains(releases[version].programs, name) {
+			continue
+		}
+		err := os.Symlink(filepath.Join("..", DefaultKubernetes, name), filepath.Join(c.KubernetesDir(version), name))
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
 }

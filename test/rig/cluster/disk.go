@@ -185,7 +185,11 @@ func stagePrograms(root string, p Programs) error {
 	for _, name := range append([]string{"runc", "rig-agent"}, runtimePrograms[p.Guest.CRI]...) {
 		files[filepath.Join(p.Bin, name)] = "usr/local/bin/" + name
 	}
-	files[filepath.Join(p.Kubernetes, "kubelet")] = "usr/local/bin/kubelet"
+	kubelet, err := filepath.EvalSymlinks(filepath.Join(p.Kubernetes, "kubelet")) // it may be that of another version
+	if err != nil {
+		return err
+	}
+	files[kubelet] = "usr/local/bin/kubelet"
 	for _, name := range []string{"bridge", "loopback", "host-local"} {
 		files[filepath.Join(p.Bin, "cni", name)] = "opt/cni/bin/" + name
 	}
