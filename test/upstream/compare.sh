@@ -10,62 +10,26 @@ set -euo pipefail
 patch=$(realpath "$1")
 version=$2
 rounds=${3:-15}
-here=$(realpath "$(dirname "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/module.sh"
 export INPUT=$work/input
 
 echo "# What this driver publishes"
 mkdir -p "$INPUT/slices"
-cp -r "$here/../../deviceclasses" "$INPUT/classes"
+cp -r "$upstream/../../deviceclasses" "$INPUT/classes"
 kubectl_numa() {
-  (cd "$here/../.." && env -u GOTOOLCHAIN go run ./cmd/kubectl-numa slices --node-name node -o yaml "$@")
+  (cd "$upstream/../.." && env -u GOTOOLCHAIN go run ./cmd/kubectl-numa slices --node-name node -o yaml "$@")
 }
 kubectl_numa --preset rig >"$INPUT/slices/zones.yaml"
-kubectl_numa --preset dgx-h100 --config "$here/testdata/nodeconfig.yaml" >"$INPUT/slices/devices.yaml"
+kubectl_numa --preset dgx-h100 --config "$upstream/testdata/nodeconfig.yaml" >"$INPUT/slices/devices.yaml"
 
-# download prints the folder of a module, or nothing if the module is not served.
-download() { (cd "$work" && GOFLAGS=-mod=mod go mod download -json "$1" 2>/dev/null | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p'); }
-
-module=k8s.io/dynamic-resource-allocation
-printf 'module scratch\n' >"$work/go.mod"
-from=$(download "$module@$version") || true
-[ -n "$from" ] || { echo "compare.sh: error: no $module@$version for $(cd "$work" && go version)" >&2; exit 1; }
+copy_module "$version" before after added
 cd "$work" # outside of any repository: git would pass over files there
-for tree in before after added; do
-  cp -r --no-preserve=mode "$from" $tree
-done
 (cd after && git apply -p5 "$patch")
 (cd added && git apply -p5 --include='*/allocatortesting/*' "$patch")
 
-# A beta's modules may lack some that they need. Their predecessors are enough for the tests.
-replace() {
-  for tree in before after added; do
-    (cd $tree && go mod edit -replace "$1=$2")
-  done
-}
-for need in $(sed -n 's|^\t\(k8s.io/ktesting\) \(v[^ ]*\).*|\1@\2|p; s|^\t\(sigs.k8s.io/structured-merge-diff/v7\) \(v[^ ]*\).*|\1@\2|p' before/go.mod); do
-  [ -z "$(download "$need")" ] || continue
-  case $need in
-    k8s.io/ktesting@*) # until 1.37 a package of k8s.io/kubernetes
-      cp -r --no-preserve=mode "$(download k8s.io/kubernetes@v1.37.1)/test/utils/ktesting" ktesting
-      find ktesting -name '*_test.go' -delete
-      grep -rl k8s.io/kubernetes/test/utils/ktesting ktesting | xargs sed -i 's|k8s.io/kubernetes/test/utils/ktesting|k8s.io/ktesting|'
-      printf 'module k8s.io/ktesting\n\ngo 1.26.0\n' >ktesting/go.mod
-      cat >ktesting/withdeadline.go <<'GO' # new in 1.38
-package ktesting
-
-import "time"
-
-func (tCtx TContext) WithDeadline(deadline time.Time, cause string) TContext {
-	return tCtx.WithTimeout(time.Until(deadline), cause)
-}
-GO
-      replace k8s.io/ktesting ../ktesting
-      ;;
-    *) replace sigs.k8s.io/structured-merge-diff/v7 sigs.k8s.io/structured-merge-diff/v7@v7.0.0 ;;
-  esac
-done
+replace_missing before after added
 
 export GOFLAGS="${GOFLAGS:-} -mod=mod"
 upstream_tests() {
@@ -87,11 +51,8 @@ if ! diff -rq before added >/dev/null; then
 fi
 
 echo "# Allocate on one node: µs of CPU time, median of $rounds rounds (lower to upper quartile), and allocations"
-minor=$(sed 's/^v\(0\.[0-9]*\)\..*/\1/' <<<"$version")
 for tree in before after; do
-  mkdir $tree/structured/onenode
-  cp "$here/testdata/onenode_test.go" "$here/testdata/onenode_${minor}_test.go" $tree/structured/onenode/
-  (cd $tree && go test -vet=off -c -o "../$tree.test" ./structured/onenode)
+  build_onenode $tree "$version" "$work/$tree.test"
 done
 run() { GOMAXPROCS=1 "./$1.test" -test.run '^$' -test.bench "^BenchmarkOneNode\$/^$2\$" -test.benchtime "$3"; }
 echo '| node and claim | without the patch | with it | allocations without | with |'

@@ -19,6 +19,18 @@ func TestRatioIsRoundByRound(t *testing.T) {
 	}
 }
 
+func TestMiddleIsWithoutTheWorstRounds(t *testing.T) {
+	if got, want := Middle([]float64{100, 1, 4, 2, 3}), (Spread{3, 2, 4}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, want := Middle([]float64{1, 2}), (Spread{1.5, 1.25, 1.75}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, want := MiddleRatio([]float64{1, 3, 2}, []float64{2, 6, 4}), (Spread{0.5, 0.5, 0.5}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestVerdictNeedsAllRounds(t *testing.T) {
 	s := Spread{2, 1, 3}
 	for goal, want := range map[float64]Verdict{3: Met, 2.5: NotDecided, 1: NotDecided, 0.5: Missed} {

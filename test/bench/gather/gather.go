@@ -42,6 +42,15 @@ type Result map[string]map[string][]float64
 // Values returns the values of one benchmark, one for each round, nil if it did not run.
 func (r Result) Values(benchmark, unit string) []float64 { return r[benchmark][unit] }
 
+// Program is a compiled suite.
+type Program struct {
+	Suite
+	Path   string   // of the executable, absolute or relative to the folder
+	Folder string   // that it runs in
+	Prefix string   // before the names of its benchmarks in the result
+	Env    []string // beside the environment of this process
+}
+
 // Run compiles the suites of the repository and runs each in so many rounds. A benchmark
 // whose suite has no number of repetitions takes about as long as each says.
 func Run(ctx context.Context, repository string, suites []Suite, rounds int, each time.Duration, progress func(line string)) (Result, error) {
@@ -51,33 +60,39 @@ func Run(ctx context.Context, repository string, suites []Suite, rounds int, eac
 	}
 	defer os.RemoveAll(dir)
 	binaries := map[string]string{}
+	var programs []Program
 	for _, s := range suites {
-		if binaries[s.folder()] != "" {
-			continue
+		if binaries[s.folder()] == "" {
+			binaries[s.folder()] = filepath.Join(dir, strconv.Itoa(len(binaries))+".test")
+			// Without tables for debuggers, linking takes half as long.
+			command := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-o", binaries[s.folder()], s.Package)
+			command.Dir = filepath.Join(repository, s.Module)
+			if output, err := command.CombinedOutput(); err != nil {
+				return nil, fmt.Errorf("compile the tests of %s: %w\n%s", s.Package, err, output)
+			}
 		}
-		binaries[s.folder()] = filepath.Join(dir, strconv.Itoa(len(binaries))+".test")
-		// Without tables for debuggers, linking takes half as long.
-		command := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-o", binaries[s.folder()], s.Package)
-		command.Dir = filepath.Join(repository, s.Module)
-		if output, err := command.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("compile the tests of %s: %w\n%s", s.Package, err, output)
-		}
+		programs = append(programs, Program{Suite: s, Path: binaries[s.folder()], Folder: filepath.Join(repository, s.folder())})
 	}
+	return Rounds(ctx, programs, rounds, each, progress)
+}
+
+// Rounds runs each of the programs in so many rounds.
+func Rounds(ctx context.Context, programs []Program, rounds int, each time.Duration, progress func(line string)) (Result, error) {
 	result := Result{}
 	for round := range rounds {
 		progress(fmt.Sprintf("round %d of %d", round+1, rounds))
-		for _, s := range suites {
+		for _, p := range programs {
 			began := time.Now()
-			command := exec.CommandContext(ctx, binaries[s.folder()], "-test.run=^$", "-test.bench="+s.Pattern, "-test.benchtime="+s.benchtime(each), "-test.cpu=1")
-			command.Dir = filepath.Join(repository, s.folder())
+			command := exec.CommandContext(ctx, p.Path, "-test.run=^$", "-test.bench="+p.Pattern, "-test.benchtime="+p.benchtime(each), "-test.cpu=1")
+			command.Dir, command.Env = p.Folder, append(os.Environ(), p.Env...)
 			output, err := command.CombinedOutput()
 			if err != nil {
-				return nil, fmt.Errorf("benchmarks of %s: %w\n%s", s.Package, err, output)
+				return nil, fmt.Errorf("benchmarks of %s: %w\n%s", p.Package, err, output)
 			}
-			if n := result.parse(output); n == 0 {
-				return nil, fmt.Errorf("%s has no benchmark %s", s.Package, s.Pattern)
+			if n := result.parse(output, p.Prefix); n == 0 {
+				return nil, fmt.Errorf("%s has no benchmark %s", p.Package, p.Pattern)
 			}
-			progress(fmt.Sprintf("  %s took %s", s.Package, time.Since(began).Round(100*time.Millisecond)))
+			progress(fmt.Sprintf("  %s took %s", p.Package, time.Since(began).Round(100*time.Millisecond)))
 		}
 	}
 	for name, units := range result {
@@ -92,7 +107,7 @@ func Run(ctx context.Context, repository string, suites []Suite, rounds int, eac
 
 // parse adds what one run printed, and returns the number of benchmarks. A line is
 // "BenchmarkRead/cpus=64   100   5670478 ns/op   432764 B/op".
-func (r Result) parse(output []byte) (benchmarks int) {
+func (r Result) parse(output []byte, prefix string) (benchmarks int) {
 	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 4 || len(fields)%2 != 0 {
@@ -103,6 +118,7 @@ func (r Result) parse(output []byte) (benchmarks int) {
 			continue
 		}
 		benchmarks++
+		name = prefix + name
 		for i := 2; i < len(fields); i += 2 {
 			value, err := strconv.ParseFloat(fields[i], 64)
 			if err != nil {

@@ -13,14 +13,17 @@ BenchmarkPair/cpus=64/claims=1/pair         	      20	    730495 ns/op	    28462
     bench_test.go:1: 3 notes here 4
 PASS
 `
-	if n := r.parse([]byte(round)); n != 1 {
+	if n := r.parse([]byte(round), ""); n != 1 {
 		t.Errorf("%d benchmarks, want 1", n)
 	}
-	if n := r.parse([]byte(round)); n != 1 {
+	if n := r.parse([]byte(round), ""); n != 1 {
 		t.Errorf("%d benchmarks, want 1", n)
 	}
 	if got := r.Values("Pair/cpus=64/claims=1/pair", "cpu-ns/op"); !slices.Equal(got, []float64{284626.5, 284626.5}) {
 		t.Errorf("cpu-ns/op is %v in two rounds", got)
+	}
+	if n := r.parse([]byte(round), "other/"); n != 1 || len(r.Values("other/Pair/cpus=64/claims=1/pair", "cpu-ns/op")) != 1 {
+		t.Errorf("%d benchmarks of another program, and %v", n, r)
 	}
 	if got := r.Values("Pair", "ns/op"); got != nil {
 		t.Errorf("a benchmark that did not run has %v", got)

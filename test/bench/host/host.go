@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -71,6 +72,13 @@ func Load() string {
 		return "unknown"
 	}
 	return strings.Join(fields[:3], ", ")
+}
+
+// Busy says that more than one task ran on average in the last minute, or that nobody knows.
+func Busy(load string) bool {
+	first, _, _ := strings.Cut(load, ",")
+	average, err := strconv.ParseFloat(first, 64)
+	return err != nil || average > 1
 }
 
 // nice reads field 19 of /proc/self/stat, proc_pid_stat(5).

@@ -16,7 +16,11 @@ func newAllocator(b *testing.B, features structured.Features, held []share, clas
 		AggregatedCapacity: structured.NewConsumedCapacityCollection(),
 	}
 	for _, share := range held {
-		id := structured.MakeDeviceID(numaDriver, share.pool, share.device)
+		id := structured.MakeDeviceID(share.driver, share.pool, share.device)
+		if share.consumed == nil {
+			state.AllocatedDevices.Insert(id)
+			continue
+		}
 		state.AllocatedSharedDeviceIDs.Insert(structured.MakeSharedDeviceID(id, &share.uid))
 		state.AggregatedCapacity.Insert(structured.NewDeviceConsumedCapacity(id, share.consumed))
 	}
