@@ -3,8 +3,10 @@ package driver
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -46,7 +48,7 @@ type published struct {
 // costs a look at each grant. It may have one caller at a time.
 //
 // Zones without free CPUs are the last zones. That they have become full, or are not any more,
-// is no reason for a write: the order changes when something else does.
+// is no reason for a write: the order changes when another thing does, and when the daemon starts.
 //
 // Blocked are CPUs that do not count: partitions hold them, and no grant has them. A zone
 // of which they are all gets a taint.
@@ -70,9 +72,18 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) stri
 			taken = taken.Union(grant.CPUs())
 		}
 		zones.FullLast(all, zones.Of(seen.machine, d.config.ZoneBy), taken)
+		if sameDevices(all, last.devices) {
+			all = last.devices
+		}
 		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, all, seen.allocatable}
 	}
 	return Publication{last.devices, renewed, problems, missing, d.Unmet()}
+}
+
+// sameDevices reports whether two lists have the same devices, in any order.
+func sameDevices(a, b []resourceapi.Device) bool {
+	byName := func(a, b resourceapi.Device) int { return strings.Compare(a.Name, b.Name) }
+	return len(a) == len(b) && apiequality.Semantic.DeepEqual(slices.SortedFunc(slices.Values(a), byName), slices.SortedFunc(slices.Values(b), byName))
 }
 
 // taintWithheld taints the devices with these names.

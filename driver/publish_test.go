@@ -160,6 +160,10 @@ func TestFullZonesComeLastWithTheNextChange(t *testing.T) {
 	if got := order(sound); !slices.Equal(got, before) {
 		t.Errorf("the order is %q when a zone is full, want that of before until something else changes, %q", got, before)
 	}
+	driver.SetMachine(driver.Machine()) // read again, and the same
+	if got := order(sound); !slices.Equal(got, before) {
+		t.Errorf("the order is %q when the devices are built again and are the same, want %q", got, before)
+	}
 	full := []string{"numa-1", "numa-2", "numa-0"}
 	if got := order(lost); !slices.Equal(got, full) {
 		t.Errorf("the order is %q, want %q", got, full)

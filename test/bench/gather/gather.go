@@ -48,7 +48,7 @@ type Program struct {
 	Path   string   // of the executable, absolute or relative to the folder
 	Folder string   // that it runs in
 	Prefix string   // before the names of its benchmarks in the result
-	Env    []string // beside the environment of this process
+	Env    []string // added to the environment of this process
 }
 
 // Run compiles the suites of the repository and runs each in so many rounds. A benchmark
