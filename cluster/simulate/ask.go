@@ -154,12 +154,12 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	}
 	defer cancel()
 	began := time.Now()
-	allocations, err := n.allocator.Allocate(limited, n.Node, o.claims)
+	allocations, err := c.search(limited, n, o.claims)
 	c.spent(began)
 	switch {
 	case ctx.Err() != nil:
 		return offer{}, ctx.Err()
-	case errors.Is(err, allocation.ErrOnNode):
+	case errors.Is(err, allocation.ErrOnNode), err != nil && c.minor >= 38 && allocation.IsAboutPool(err):
 		return offer{}, reason("%v", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		n.late[d.number] = late
@@ -175,6 +175,7 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	n.answers[d.number] = answer{true, o.alternatives}
 	for i := range allocations {
 		requests.Settle(o.claims[i], &allocations[i])
+		c.names.Restore(&allocations[i])
 	}
 	o.allocations = allocations
 	return c.withResources(d, o)
@@ -249,10 +250,7 @@ func (c *Cluster) candidates(a requests.Alternative, n *node) (found int) {
 }
 
 func (c *Cluster) hasRoom(a requests.Alternative, d *inventory.Device, n *node) bool {
-	if a.Capacity == nil {
-		return true
-	}
-	for name, asked := range a.Capacity.Requests {
+	for name, asked := range a.Amounts() {
 		capacity, has := d.Capacity[name]
 		if !has {
 			return false

@@ -1,6 +1,7 @@
-// Package simulate places pods as the scheduler of Kubernetes 1.37 does, one after the
-// other, on a copy of a cluster's objects. It uses the scheduler's own allocator for
-// devices, and scores nodes as package score does. It does not read or change a cluster.
+// Package simulate places pods as the scheduler of Kubernetes does, one after the other, on
+// a copy of a cluster's objects. It uses the scheduler's own allocator for devices, that of
+// 1.37, and scores nodes as package score does. What other releases decide otherwise is in
+// [Rules]. It does not read or change a cluster.
 //
 // It follows the scheduler's plugin dynamicresources. For everything except devices, it
 // follows the plugins NodeUnschedulable, TaintToleration, NodeAffinity and
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/capacities"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
@@ -35,9 +37,11 @@ import (
 // Cluster is a snapshot and the changes to it when pods are placed. Only one goroutine
 // may use it.
 type Cluster struct {
-	gates     Gates
+	minor     int // of Kubernetes 1.minor, as in Rules
+	gates     gates
 	features  allocation.Features
-	nodes     []*node // sorted by name
+	names     *capacities.Names // nil before 1.38
+	nodes     []*node           // sorted by name
 	classes   inventory.Classes
 	extended  map[corev1.ResourceName]*resourceapi.DeviceClass
 	claims    map[types.NamespacedName]*resourceapi.ResourceClaim // the values are replaced, never changed
@@ -68,15 +72,16 @@ type Cluster struct {
 const celExpressions = 10_000
 
 // New returns the cluster of a snapshot, and does not change the snapshot.
-func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
+func New(s *snapshot.Snapshot, rules Rules) (*Cluster, error) {
 	c := &Cluster{
-		gates:     gates,
-		features:  gates.features(),
+		minor:     rules.minor,
+		gates:     rules.gates,
+		features:  rules.gates.features(),
 		classes:   make(inventory.Classes),
 		claims:    make(map[types.NamespacedName]*resourceapi.ResourceClaim),
 		templates: make(map[types.NamespacedName]*resourceapi.ResourceClaimTemplate),
 		held:      make(inventory.Holdings),
-		celCache:  allocation.NewCache(celExpressions, gates.features()),
+		celCache:  allocation.NewCache(celExpressions, rules.gates.features()),
 		demands:   make(map[string]*demand),
 		assumed:   make(map[string]bool),
 		harmless:  make(map[string]bool),
@@ -92,15 +97,15 @@ func New(s *snapshot.Snapshot, gates Gates) (*Cluster, error) {
 		c.classes[class.Name] = class
 	}
 	c.extended = requests.ExtendedResources(s.Classes)
+	if err := c.addNodes(s); err != nil {
+		return nil, err
+	}
 	for _, template := range s.Templates {
 		c.templates[keyOf(template)] = template
 	}
 	for _, claim := range s.Claims {
 		c.claims[keyOf(claim)] = claim
 		c.held.Add(claim, c.features.ConsumableCapacity)
-	}
-	if err := c.addNodes(s); err != nil {
-		return nil, err
 	}
 	c.addRunning(s.Pods)
 	var scored []*score.Node
@@ -115,6 +120,9 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 	list := s.Slices
 	if c.gates[gateDeviceTaintRules] {
 		list = inventory.WithTaints(list, s.TaintRules)
+	}
+	if c.minor >= 38 {
+		c.names, list = capacities.New(list)
 	}
 	devices, err := inventory.New(list)
 	if err != nil {

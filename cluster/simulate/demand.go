@@ -132,7 +132,19 @@ func (c *Cluster) claimFor(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*re
 			return nil, reason("%v", err)
 		}
 	}
-	return claim, nil
+	return c.respelled(claim), nil
+}
+
+// respelled returns a claim that is not allocated with the names of capacities that the
+// allocator knows.
+func (c *Cluster) respelled(claim *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
+	if c.names == nil || claim.Status.Allocation != nil {
+		return claim
+	}
+	if spec := c.names.Claim(&claim.Spec); spec != &claim.Spec {
+		return &resourceapi.ResourceClaim{TypeMeta: claim.TypeMeta, ObjectMeta: claim.ObjectMeta, Spec: *spec, Status: claim.Status}
+	}
+	return claim
 }
 
 func (c *Cluster) fromTemplate(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
@@ -144,8 +156,12 @@ func (c *Cluster) fromTemplate(pod *corev1.Pod, entry *corev1.PodResourceClaim) 
 	claim := requests.Claim(pod, entry.Name)
 	claim.Labels, claim.Annotations = template.Spec.Labels, template.Spec.Annotations
 	claim.Spec = template.Spec.Spec
-	return claim, nil
+	return c.respelled(claim), nil
 }
+
+// mostAmounts is how many capacities a request may name. API servers of Kubernetes 1.38
+// refuse more.
+const mostAmounts = 32
 
 // mayNotUse returns why the pod cannot reserve the claim, or which classes of the claim
 // do not exist.
@@ -163,6 +179,9 @@ func (c *Cluster) mayNotUse(pod *corev1.Pod, claim *resourceapi.ResourceClaim) (
 				add("request %q of ResourceClaim %q has neither exactly nor firstAvailable", request.Name, claim.Name)
 			} else if c.classes[alternative.Class] == nil && !slices.Contains(c.hidden, "DeviceClasses") {
 				add("DeviceClass %q, which request %q of ResourceClaim %q asks for, does not exist", alternative.Class, alternative.Name, claim.Name)
+			}
+			if amounts := alternative.Amounts(); c.minor >= 38 && len(amounts) > mostAmounts {
+				add("request %q of ResourceClaim %q asks for %d capacities, allowed are %d", alternative.Name, claim.Name, len(amounts), mostAmounts)
 			}
 		}
 		if len(request.FirstAvailable) > 0 && !c.gates[gatePrioritizedList] {

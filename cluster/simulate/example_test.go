@@ -76,7 +76,7 @@ func load() (*snapshot.Snapshot, *simulate.Cluster) {
 	if err := objects.Read("manifests", strings.NewReader(manifests)); err != nil {
 		log.Fatal(err)
 	}
-	cluster, err := simulate.New(objects, simulate.DefaultGates())
+	cluster, err := simulate.New(objects, simulate.DefaultRules())
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -91,11 +91,11 @@ func read(t testing.TB, manifests ...string) *snapshot.Snapshot {
 
 func cluster(t testing.TB, s *snapshot.Snapshot, gates string) *Cluster {
 	t.Helper()
-	parsed, err := ParseGates(gates, DefaultGates())
+	rules, err := DefaultRules().With(gates)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(s, parsed)
+	c, err := New(s, rules)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,21 +29,21 @@ const (
 	gateFilterTimeout      = "DRASchedulerFilterTimeout"
 )
 
-// Gates says which feature gates are on.
-type Gates map[string]bool
+// gates says which feature gates are on.
+type gates map[string]bool
 
-// DefaultGates returns the defaults of Kubernetes 1.37 (pkg/features/kube_features.go).
-func DefaultGates() Gates {
-	return Gates{
+// gatesOf returns the defaults of Kubernetes 1.minor (pkg/features/kube_features.go).
+func gatesOf(minor int) gates {
+	return gates{
 		gateAdminAccess:        true,
 		gateCompatibility:      false,
 		gateConsumableCapacity: true,
 		gateDerivedAttributes:  false,
 		gateBindingConditions:  true,
 		gateDeviceTaints:       true,
-		gateDeviceTaintRules:   true,
+		gateDeviceTaintRules:   minor >= 37, // needs an API that 1.36 does not serve by default
 		gateExtendedResource:   true,
-		gateFractionalRange:    false, // stays off while the minimum compatibility version is 1.36
+		gateFractionalRange:    minor >= 38, // stays off in 1.37 while the minimum compatibility version is 1.36
 		gateListAttributes:     false,
 		gateNodeAllocatable:    false,
 		gatePartitionable:      true,
@@ -63,24 +63,24 @@ func needs() map[string]string {
 	}
 }
 
-// Observed returns the gates with the values that a cluster reports. It ignores gates
+// observed returns the gates with the values that a cluster reports. It ignores gates
 // that do not change placements.
-func (g Gates) Observed(said map[string]bool) Gates {
-	gates := maps.Clone(g)
-	for name := range gates {
+func (g gates) observed(said map[string]bool) gates {
+	g = maps.Clone(g)
+	for name := range g {
 		if on, known := said[name]; known {
-			gates[name] = on
+			g[name] = on
 		}
 	}
-	return gates
+	return g
 }
 
-// ParseGates reads a list in the format of Kubernetes' flag --feature-gates, such as
-// "DRAConsumableCapacity=false,DRAListTypeAttributes=true", and applies it to base. A
-// gate is off if it depends on a gate that is off.
-func ParseGates(text string, base Gates) (Gates, error) {
-	gates, asked := maps.Clone(base), Gates{}
-	for part := range strings.SplitSeq(text, ",") {
+// with reads a list in the format of Kubernetes' flag --feature-gates, such as
+// "DRAConsumableCapacity=false,DRAListTypeAttributes=true", and returns the gates with it.
+// A gate is off if it depends on a gate that is off.
+func (g gates) with(list string) (gates, error) {
+	g, asked := maps.Clone(g), gates{}
+	for part := range strings.SplitSeq(list, ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
@@ -89,27 +89,27 @@ func ParseGates(text string, base Gates) (Gates, error) {
 		if err != nil {
 			return nil, fmt.Errorf("feature gate %q: want NAME=true or NAME=false", part)
 		}
-		if _, known := gates[name]; !known {
+		if _, known := g[name]; !known {
 			return nil, fmt.Errorf("feature gate %q is not simulated, allowed are %s", name,
-				strings.Join(slices.Sorted(maps.Keys(gates)), ", "))
+				strings.Join(slices.Sorted(maps.Keys(g)), ", "))
 		}
-		gates[name], asked[name] = on, on
+		g[name], asked[name] = on, on
 	}
 	for gate, needed := range needs() {
-		if gates[needed] {
+		if g[needed] {
 			continue
 		}
 		if asked[gate] {
 			return nil, fmt.Errorf("feature gate %s=true needs %s=true", gate, needed)
 		}
-		gates[gate] = false
+		g[gate] = false
 	}
-	return gates, nil
+	return g, nil
 }
 
 // features returns the features of the allocator, as the scheduler derives them
 // (AllocatorFeatures of its plugin dynamicresources).
-func (g Gates) features() allocation.Features {
+func (g gates) features() allocation.Features {
 	return allocation.Features{
 		AdminAccess:             g[gateAdminAccess],
 		CompatibilityGroups:     g[gateCompatibility],

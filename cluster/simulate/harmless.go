@@ -8,6 +8,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/capacities"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
@@ -49,6 +50,9 @@ func (c *Cluster) isHarmlessRequest(a requests.Alternative) bool {
 	}
 	if a.Capacity != nil {
 		if !c.features.ConsumableCapacity {
+			return false
+		}
+		if c.minor >= 38 && capacities.Doubtful(a.Capacity) {
 			return false
 		}
 		for _, amount := range a.Capacity.Requests {

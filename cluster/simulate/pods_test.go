@@ -310,7 +310,7 @@ func TestGatesThatAreOff(t *testing.T) {
 		"CPUManager=true":                                `feature gate "CPUManager" is not simulated, allowed are DRAAdminAccess, `,
 		"DRADeviceTaints=false,DRADeviceTaintRules=true": "feature gate DRADeviceTaintRules=true needs DRADeviceTaints=true",
 	} {
-		if _, err := ParseGates(text, DefaultGates()); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := DefaultRules().With(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("gates %q: %v, want %s", text, err, want)
 		}
 	}

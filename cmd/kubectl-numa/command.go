@@ -53,10 +53,10 @@ func addCheck(command *cobra.Command, check func() error) {
 func (r *reading) print(d document) error { return r.output.print(r.stdout, d) }
 
 // question contains what the commands about one pod or claim have in common: the
-// objects, the feature gates, and the namespace of the pod or claim.
+// objects, the rules of the scheduler, and the namespace of the pod or claim.
 type question struct {
 	reading
-	gates     string
+	rules     rules
 	namespace string // of the object, or of the objects of a list; "" means all
 
 	queues map[*simulate.Cluster]*queue // the pods that were placed first
@@ -67,7 +67,7 @@ func (c cli) asks() *question { return &question{reading: c.reads(listFormats())
 // addTo adds the flags of the question to a command.
 func (q *question) addTo(command *cobra.Command) {
 	q.from.addTo(command)
-	addGates(command, &q.gates)
+	q.rules.addTo(command)
 	q.from.scope.addNamespaceTo(command, "`name` of the namespace (default: that of the kubeconfig's context; for files and bundles, default); also that of objects in files that name none")
 	q.output.addTo(command)
 }
@@ -82,53 +82,77 @@ func (q *question) locate(name string) string {
 	return name
 }
 
-// addGates adds the flag for the settings of the cluster's scheduler.
-func addGates(command *cobra.Command, gates *string) {
-	command.Flags().StringVar(gates, "feature-gates", "", "`list` of the scheduler's feature gates that differ from those of the API server, "+
-		"such as DRAConsumableCapacity=false; without a cluster, from those of Kubernetes 1.37")
+// rules says which scheduler places pods, as flags have it.
+type rules struct {
+	version string // of Kubernetes; "" means that of the cluster
+	gates   string // list of feature gates
 }
 
-// parseGates reads the value of --feature-gates. Gates that are not in the value have
-// the cluster's values.
-func (c cli) parseGates(ctx context.Context, from *source, gates string) (simulate.Gates, error) {
-	known, err := from.Gates(ctx)
-	if err != nil {
-		c.note("using the feature gates of Kubernetes 1.37, because those of the cluster cannot be read; set --feature-gates if they differ: %s",
-			message.OneLine(err.Error()))
+// addTo adds the flags to a command.
+func (r *rules) addTo(command *cobra.Command) {
+	command.Flags().StringVar(&r.version, "kubernetes", "", "`version` of the scheduler, such as 1.38, whose rules decide "+
+		"(default: that of the API server; for files, "+simulate.DefaultRules().Release()+")")
+	command.Flags().StringVar(&r.gates, "feature-gates", "", "`list` of the scheduler's feature gates that differ from those of the API server, "+
+		"such as DRAConsumableCapacity=false; without a cluster, from the defaults of that version")
+}
+
+// check finds a wrong flag before the cluster is read.
+func (r *rules) check() error {
+	known := simulate.DefaultRules()
+	if r.version != "" {
+		var err error
+		if known, err = simulate.RulesOf(r.version); err != nil {
+			return fmt.Errorf("--kubernetes: %w", err)
+		}
 	}
-	parsed, err := simulate.ParseGates(gates, simulate.DefaultGates().Observed(known))
-	if err != nil {
-		return nil, fmt.Errorf("--feature-gates: %w", err)
+	return r.setGates(&known)
+}
+
+func (r *rules) setGates(known *simulate.Rules) (err error) {
+	if *known, err = known.With(r.gates); err != nil {
+		return fmt.Errorf("--feature-gates: %w", err)
 	}
-	return parsed, nil
+	return nil
+}
+
+// rulesFor returns what the flags say. What they do not say is as in the cluster.
+func (c cli) rulesFor(ctx context.Context, from *source, flags rules) (simulate.Rules, error) {
+	if err := flags.check(); err != nil {
+		return simulate.Rules{}, err
+	}
+	known, err := from.Rules(ctx, flags.version)
+	if err != nil {
+		c.note("using the feature gates of Kubernetes %s, because those of the cluster cannot be read; set --feature-gates if they differ: %s",
+			known.Release(), message.OneLine(err.Error()))
+	}
+	return known, flags.setGates(&known)
 }
 
 // load reads the objects of a source, and returns them as a cluster that can place pods.
-func (c cli) load(ctx context.Context, from *source, gates string) (*simulate.Cluster, *snapshot.Snapshot, error) {
-	objects, parsed, err := c.read(ctx, from, gates)
+func (c cli) load(ctx context.Context, from *source, flags rules) (*simulate.Cluster, *snapshot.Snapshot, error) {
+	objects, rules, err := c.read(ctx, from, flags)
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster, err := simulate.New(objects, parsed)
+	cluster, err := simulate.New(objects, rules)
 	return cluster, objects, err
 }
 
-// read reads the objects of a source, and the feature gates. The objects include the pods
-// of workloads of files.
-func (c cli) read(ctx context.Context, from *source, gates string) (*snapshot.Snapshot, simulate.Gates, error) {
-	// Find a wrong flag before the cluster is read.
-	if _, err := simulate.ParseGates(gates, simulate.DefaultGates()); err != nil {
-		return nil, nil, fmt.Errorf("--feature-gates: %w", err)
+// read reads the objects of a source, and the rules of its scheduler. The objects include
+// the pods of workloads of files.
+func (c cli) read(ctx context.Context, from *source, flags rules) (*snapshot.Snapshot, simulate.Rules, error) {
+	if err := flags.check(); err != nil {
+		return nil, simulate.Rules{}, err
 	}
 	objects, err := from.Snapshot(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, simulate.Rules{}, err
 	}
 	if err := simulate.AddPods(objects); err != nil {
-		return nil, nil, err
+		return nil, simulate.Rules{}, err
 	}
-	parsed, err := c.parseGates(ctx, from, gates)
-	return objects, parsed, err
+	rules, err := c.rulesFor(ctx, from, flags)
+	return objects, rules, err
 }
 
 // withContext adapts a function for a command that takes no arguments.

@@ -98,7 +98,7 @@ func (q *question) explain(ctx context.Context, kind, name string) (simulate.Exp
 	q.from.visible = q.namespace
 	var notes []string
 	q.notes = &notes
-	cluster, objects, err := q.load(ctx, &q.from, q.gates)
+	cluster, objects, err := q.load(ctx, &q.from, q.rules)
 	var answer simulate.Explanation
 	if err != nil {
 		return answer, err

@@ -57,7 +57,7 @@ func (q *question) explainAll(ctx context.Context, kind string, exitCode bool) e
 	q.namespace, q.from.visible = scope.namespace, scope.namespace
 	var notes []string
 	q.notes = &notes
-	objects, gates, err := q.read(ctx, &q.from, q.gates)
+	objects, rules, err := q.read(ctx, &q.from, q.rules)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (q *question) explainAll(ctx context.Context, kind string, exitCode bool) e
 		}
 	}
 	list.Notes, notes = notes, nil
-	err = explain(ctx, objects, gates, func(answer simulate.Explanation) {
+	err = explain(ctx, objects, rules, func(answer simulate.Explanation) {
 		answer.Notes = append(answer.Notes, notes...)
 		notes = nil
 		list.Items = append(list.Items, answer)
@@ -96,7 +96,7 @@ func (q *question) explainAll(ctx context.Context, kind string, exitCode bool) e
 
 // explainPods explains the pods that have no node, and those that something keeps from
 // starting on their node.
-func (q *question) explainPods(ctx context.Context, objects *snapshot.Snapshot, gates simulate.Gates, add func(simulate.Explanation)) error {
+func (q *question) explainPods(ctx context.Context, objects *snapshot.Snapshot, rules simulate.Rules, add func(simulate.Explanation)) error {
 	clusters := make(map[string]*simulate.Cluster) // each scheduler places its own pods first
 	progress := q.progress("pods explained")
 	defer progress.done()
@@ -108,7 +108,7 @@ func (q *question) explainPods(ctx context.Context, objects *snapshot.Snapshot, 
 		cluster := clusters[pod.Spec.SchedulerName]
 		if cluster == nil && pod.Spec.NodeName == "" {
 			var err error
-			if cluster, err = simulate.New(objects, gates); err != nil {
+			if cluster, err = simulate.New(objects, rules); err != nil {
 				return err
 			}
 			clusters[pod.Spec.SchedulerName] = cluster
@@ -126,8 +126,8 @@ func (q *question) explainPods(ctx context.Context, objects *snapshot.Snapshot, 
 }
 
 // explainClaims explains the claims that are not allocated.
-func (q *question) explainClaims(ctx context.Context, objects *snapshot.Snapshot, gates simulate.Gates, add func(simulate.Explanation)) error {
-	cluster, err := simulate.New(objects, gates)
+func (q *question) explainClaims(ctx context.Context, objects *snapshot.Snapshot, rules simulate.Rules, add func(simulate.Explanation)) error {
+	cluster, err := simulate.New(objects, rules)
 	if err != nil {
 		return err
 	}

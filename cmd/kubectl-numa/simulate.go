@@ -17,7 +17,7 @@ import (
 // simulation is the command simulate with its flags.
 type simulation struct {
 	reading
-	gates    string
+	rules    rules
 	node     string
 	allNodes bool
 	strategy *choice
@@ -29,7 +29,7 @@ func simulateCommand(c cli, command *cobra.Command) runner {
 		strategy: newChoice(string(simulate.Scheduler), string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
 	}
 	s.from.addTo(command)
-	addGates(command, &s.gates)
+	s.rules.addTo(command)
 	flags := command.Flags()
 	flags.StringVar(&s.node, "node", "", "`name` of the only node to consider (default: all nodes)")
 	flags.BoolVar(&s.allNodes, "all-nodes", false, "list every feasible node of each pod")
@@ -42,7 +42,7 @@ func simulateCommand(c cli, command *cobra.Command) runner {
 }
 
 func (s *simulation) run(ctx context.Context) error {
-	cluster, objects, err := s.load(ctx, &s.from, s.gates)
+	cluster, objects, err := s.load(ctx, &s.from, s.rules)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 )
@@ -221,25 +222,46 @@ func (s *source) check() error {
 	return nil
 }
 
-// Gates returns the feature gates of the cluster or the bundle. It returns nil for files.
-func (s *source) Gates(ctx context.Context) (map[string]bool, error) {
+// Rules returns the rules of the scheduler of a version of Kubernetes, which was checked. ""
+// means that of the cluster or the bundle, and for files the default. The feature gates are
+// those of the cluster or the bundle. If they cannot be read, the error says why, and the rules
+// have the default gates.
+func (s *source) Rules(ctx context.Context, version string) (simulate.Rules, error) {
+	known, gates, err := s.reported(ctx)
+	if version == "" {
+		version = known
+	}
+	rules, parseErr := simulate.RulesOf(version)
+	if parseErr != nil { // files, or what an API server says that is not ours to judge
+		rules = simulate.DefaultRules()
+	}
+	return rules.Observed(gates), err
+}
+
+// reported returns version and feature gates as the API server reports them. Files have
+// none.
+func (s *source) reported(ctx context.Context) (version string, gates map[string]bool, err error) {
 	if s.bundle != "" {
 		facts, err := s.Facts(ctx)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
-		return facts.Gates, nil
+		return facts.Version, facts.Gates, nil
 	}
 	if !s.live() {
-		return nil, nil
+		return "", nil, nil
 	}
 	_, client, err := s.connect()
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, gatesTimeout)
 	defer cancel()
-	return live.Gates(ctx, client.Discovery().RESTClient())
+	if answer, err := client.Discovery().ServerVersionWithContext(ctx); err == nil {
+		version = answer.GitVersion
+	}
+	gates, err = live.Gates(ctx, client.Discovery().RESTClient())
+	return version, gates, err
 }
 
 // namespace returns the namespace of an object if nothing else names one: that of

@@ -28,7 +28,7 @@ func suggestEvictionsCommand(c cli, command *cobra.Command) runner {
 
 func (q *question) suggestEvictions(ctx context.Context, name string) error {
 	name = q.locate(name)
-	cluster, objects, err := q.load(ctx, &q.from, q.gates)
+	cluster, objects, err := q.load(ctx, &q.from, q.rules)
 	if err != nil {
 		return err
 	}

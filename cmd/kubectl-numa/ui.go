@@ -27,7 +27,7 @@ const defaultListen = "127.0.0.1:8480"
 type pages struct {
 	cli
 	from    source
-	gates   string
+	rules   rules
 	listen  string
 	anyUser bool
 	layout  bool
@@ -37,7 +37,7 @@ func uiCommand(c cli, command *cobra.Command) runner {
 	p := pages{cli: c}
 	p.from.addTo(command)
 	p.from.addDriverTo(command)
-	addGates(command, &p.gates)
+	p.rules.addTo(command)
 	command.Flags().StringVar(&p.listen, "listen", defaultListen, "loopback `address` and port of the server; port 0 is any free port")
 	command.Flags().BoolVar(&p.layout, "layout", false, "ask the driver's pods where the CPUs of nodes are, and draw them")
 	command.Flags().BoolVar(&p.anyUser, "any-user", false, "let every user of this machine read the pages, with the rights of your kubeconfig")
@@ -95,7 +95,7 @@ func (p *pages) options(ctx context.Context) (web.Options, error) {
 			return web.Options{}, err
 		}
 	}
-	base, err := p.parseGates(ctx, &p.from, p.gates)
+	rules, err := p.rulesFor(ctx, &p.from, p.rules)
 	if err != nil {
 		return web.Options{}, err
 	}
@@ -103,7 +103,7 @@ func (p *pages) options(ctx context.Context) (web.Options, error) {
 	if err != nil {
 		return web.Options{}, err
 	}
-	options := web.Options{Live: p.from.canFollow(), From: p.from.String(), Explain: p.explainer(base), State: states, Events: p.events()}
+	options := web.Options{Live: p.from.canFollow(), From: p.from.String(), Explain: p.explainer(rules), State: states, Events: p.events()}
 	if p.anyUser {
 		p.note("--any-user: every user of this machine can read the pages, with the rights of your kubeconfig")
 	} else {
@@ -138,9 +138,9 @@ func checkLoopback(address string) error {
 }
 
 // explainer returns a function that answers as the command explain does.
-func (p *pages) explainer(gates simulate.Gates) func(context.Context, *snapshot.Snapshot, string, string) (simulate.Explanation, error) {
+func (p *pages) explainer(rules simulate.Rules) func(context.Context, *snapshot.Snapshot, string, string) (simulate.Explanation, error) {
 	return func(ctx context.Context, objects *snapshot.Snapshot, namespace, name string) (simulate.Explanation, error) {
-		cluster, err := simulate.New(objects, gates)
+		cluster, err := simulate.New(objects, rules)
 		if err != nil {
 			return simulate.Explanation{}, err
 		}

@@ -10,6 +10,7 @@ package allocation
 
 import (
 	"context"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -109,6 +110,13 @@ type Allocator = structured.Allocator
 // ErrOnNode is in the errors of an Allocator that are about one node only. All other errors
 // end the search for a node.
 var ErrOnNode = structured.ErrFailedAllocationOnNode
+
+// IsAboutPool reports whether an error of an Allocator is that a request asks for all
+// devices, and that a pool is being updated or invalid. Kubernetes 1.37 gives up on the pod
+// then, and 1.38 on the node only.
+func IsAboutPool(err error) bool {
+	return strings.Contains(err.Error(), "asks for all devices, but resource pool ")
+}
 
 // NewAllocator returns the scheduler's allocator. It compiles selectors with the cache.
 func NewAllocator(ctx context.Context, features Features, held State, classes Classes, slices Slices, cache *Cache) (Allocator, error) {

@@ -176,6 +176,7 @@ func (m maker) request() *resourceapi.ExactDeviceRequest {
 }
 
 func (m maker) capacity() *resourceapi.CapacityRequirements {
+	qualified := resourceapi.QualifiedName(m.driver() + "/cpu")
 	requests := map[resourceapi.QualifiedName]resource.Quantity{
 		"cpu": quantity(pick(m, "1", "2", "3", "3", "4", "2500m", "6", "8", "12", "17")),
 	}
@@ -186,10 +187,15 @@ func (m maker) capacity() *resourceapi.CapacityRequirements {
 		requests["hugepages1Gi"] = quantity(pick(m, "1Gi", "2Gi", "1"))
 	}
 	if m.chance(20) {
-		requests[resourceapi.QualifiedName(m.driver()+"/cpu")] = quantity("1")
+		requests[qualified] = quantity("1")
 	}
 	if m.chance(20) {
 		requests["rate"] = quantity(pick(m, "3", "7", "30"))
+	}
+	if one, both := requests[qualified]; both {
+		// In Kubernetes 1.38, both spellings are an error. If a device lacks another capacity,
+		// chance decides which of the two is found first.
+		requests = map[resourceapi.QualifiedName]resource.Quantity{"cpu": requests["cpu"], qualified: one}
 	}
 	return &resourceapi.CapacityRequirements{Requests: requests}
 }

@@ -122,7 +122,7 @@ func TestSchedulerDoesWhatExplainSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := simulate.New(objects, simulate.DefaultGates())
+	cluster, err := simulate.New(objects, rulesOf(t, api, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

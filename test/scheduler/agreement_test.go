@@ -21,6 +21,30 @@ import (
 // seedVariable is the environment's, for the number of the first seed.
 const seedVariable = "SCHEDULER_SEED"
 
+// versionVariable is the environment's, for the version of the clusters' schedulers, which may
+// be another than that of their API servers.
+const versionVariable = "SCHEDULER_VERSION"
+
+// rulesOf returns the rules of the cluster's scheduler, with these feature gates.
+func rulesOf(t *testing.T, cluster kubernetes.Interface, gates string) simulate.Rules {
+	t.Helper()
+	version := os.Getenv(versionVariable)
+	if version == "" {
+		var err error
+		if version, err = client.Release(cluster.Discovery()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules, err := simulate.RulesOf(version)
+	if err != nil {
+		t.Fatalf("%s: %v", versionVariable, err)
+	}
+	if rules, err = rules.With(gates); err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
 // gaveUp is for a pod on which the scheduler gives up. Because of which of several
 // nodes it does so is chance.
 const gaveUp = "gave up"
@@ -40,18 +64,18 @@ type trial struct {
 func TestSimulateAgreesWithTheScheduler(t *testing.T) {
 	t.Run("default gates", func(t *testing.T) {
 		cluster := connect(t, "APISERVER_KUBECONFIG")
-		made, gates := scenario.New, ""
+		made := scenario.New
 		if isOld(t, cluster) {
-			made, gates = newScenario136, "DRADeviceTaintRules=false"
+			made = newScenario136
 		}
-		agree(t, cluster, newTrials(t, 200, made, gates))
+		agree(t, cluster, newTrials(t, 200, made, rulesOf(t, cluster, "")))
 	})
 	t.Run("node allocatable resources", func(t *testing.T) {
 		cluster := connect(t, "ALLOCATABLE_KUBECONFIG")
 		if isOld(t, cluster) {
 			t.Skip("Kubernetes 1.36 has other fields for them, which nothing here writes or reads")
 		}
-		agree(t, cluster, newTrials(t, 60, scenario.NewAllocatable, "DRANodeAllocatableResources=true"))
+		agree(t, cluster, newTrials(t, 60, scenario.NewAllocatable, rulesOf(t, cluster, "DRANodeAllocatableResources=true")))
 	})
 }
 
@@ -151,12 +175,8 @@ func connect(t *testing.T, variable string) kubernetes.Interface {
 	return client
 }
 
-func newTrials(t *testing.T, count uint64, newScenario func(name string, seed uint64) scenario.Scenario, gates string) (trials []*trial) {
+func newTrials(t *testing.T, count uint64, newScenario func(name string, seed uint64) scenario.Scenario, rules simulate.Rules) (trials []*trial) {
 	t.Helper()
-	parsed, err := simulate.ParseGates(gates, simulate.DefaultGates())
-	if err != nil {
-		t.Fatal(err)
-	}
 	first := uint64(1)
 	if text := os.Getenv(seedVariable); text != "" {
 		if _, err := fmt.Sscan(text, &first); err != nil {
@@ -170,7 +190,7 @@ func newTrials(t *testing.T, count uint64, newScenario func(name string, seed ui
 		if err != nil {
 			t.Fatal(err)
 		}
-		cluster, err := simulate.New(objects, parsed)
+		cluster, err := simulate.New(objects, rules)
 		if err != nil {
 			t.Fatal(err)
 		}

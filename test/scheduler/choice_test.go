@@ -132,15 +132,7 @@ func (c choice) check(t *testing.T, api kubernetes.Interface, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gates := ""
-	if isOld(t, api) {
-		gates = "DRADeviceTaintRules=false"
-	}
-	parsed, err := simulate.ParseGates(gates, simulate.DefaultGates())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cluster, err := simulate.New(objects, parsed)
+	cluster, err := simulate.New(objects, rulesOf(t, api, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

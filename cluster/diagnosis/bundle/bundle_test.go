@@ -105,7 +105,7 @@ func outcome(t *testing.T, objects *snapshot.Snapshot) string {
 
 func simulated(t *testing.T, objects *snapshot.Snapshot) simulate.Result {
 	t.Helper()
-	cluster, err := simulate.New(objects, simulate.DefaultGates())
+	cluster, err := simulate.New(objects, simulate.DefaultRules())
 	if err != nil {
 		t.Fatal(err)
 	}

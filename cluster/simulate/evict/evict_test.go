@@ -81,7 +81,7 @@ func read(t *testing.T, text string) *snapshot.Snapshot {
 
 func clusterOf(t *testing.T, s *snapshot.Snapshot) *simulate.Cluster {
 	t.Helper()
-	c, err := simulate.New(s, simulate.DefaultGates())
+	c, err := simulate.New(s, simulate.DefaultRules())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,6 +89,8 @@ func (c GivesUp) Hint() string {
 		_, key, _ := strings.Cut(text, "no such key: ")
 		key = key[:len(key)-len(strings.TrimLeftFunc(key, isIdentifier))]
 		return fmt.Sprintf(`not every device has %[1]s: begin the selector with device.driver == "NAME" && and read device.attributes["DOMAIN"].?%[1]s.orValue(...)`, key)
+	case strings.Contains(text, "requested both as"):
+		return "ask for the capacity in one spelling"
 	case strings.Contains(text, "feature is disabled"):
 		return "the claim needs a feature gate that is off; see --feature-gates"
 	}

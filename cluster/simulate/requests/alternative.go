@@ -2,6 +2,7 @@ package requests
 
 import (
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
@@ -37,6 +38,14 @@ func Alternatives(request resourceapi.DeviceRequest) (list []Alternative) {
 		return []Alternative{{Name: request.Name}}
 	}
 	return list
+}
+
+// Amounts returns what the alternative asks for of the capacities of each device.
+func (a Alternative) Amounts() map[resourceapi.QualifiedName]resource.Quantity {
+	if a.Capacity == nil {
+		return nil
+	}
+	return a.Capacity.Requests
 }
 
 // Base returns the name of the request that an alternative belongs to.

@@ -57,7 +57,7 @@ func clusterOf(t *testing.T, s Shape, nodes int) *simulate.Cluster {
 	for _, template := range objects.Templates {
 		template.Namespace = "default"
 	}
-	cluster, err := simulate.New(objects, simulate.DefaultGates())
+	cluster, err := simulate.New(objects, simulate.DefaultRules())
 	if err != nil {
 		t.Fatal(err)
 	}
