@@ -48,6 +48,12 @@ const (
 // ZoneBys returns all values of NodeConfig.ZoneBy, the default first.
 func ZoneBys() []string { return []string{ZoneByNUMA, ZoneByL3, ZoneBySocket, ZoneByMachine} }
 
+// Values of NodeConfig.Accounting. The default is AccountingAuto.
+const (
+	AccountingAuto     = "auto"         // the scheduler, if its feature gate DRANodeAllocatableResources is on, else the requests of pods
+	AccountingRequests = "pod-requests" // the requests of pods, so that pods can share claims
+)
+
 // NodeConfig is the operator's configuration of nodes. It is a file that the daemon
 // reads when it starts.
 type NodeConfig struct {
@@ -91,6 +97,11 @@ type NodeSettings struct {
 	//
 	//	zoneBy: socket
 	ZoneBy string `json:"zoneBy,omitempty"`
+	// Accounting says what counts the CPUs, memory and hugepages of claims in the node's
+	// allocatable.
+	//
+	//	accounting: pod-requests
+	Accounting string `json:"accounting,omitempty"`
 	// OtherCPUDrivers are names of other DRA drivers that give out CPUs of nodes, besides
 	// dra.cpu and drivers whose devices say so. A node with devices of such a driver
 	// publishes nothing.
@@ -188,6 +199,7 @@ func (s NodeSettings) validate() error {
 	if err := checkChoices(
 		choice{"exclusivity", s.Exclusivity, append([]string{ExclusivityAuto}, Exclusivities()...)},
 		choice{"zoneBy", s.ZoneBy, ZoneBys()},
+		choice{"accounting", s.Accounting, []string{AccountingAuto, AccountingRequests}},
 	); err != nil {
 		return err
 	}

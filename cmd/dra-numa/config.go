@@ -66,7 +66,7 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 		o.exclusivityMode = settings.Exclusivity
 	}
 	o.zoneBy, o.cpuDrivers, o.memoryDrivers = settings.ZoneBy, settings.OtherCPUDrivers, settings.OtherMemoryDrivers
-	o.numaNodeKeys = settings.NUMANodeKeys
+	o.numaNodeKeys, o.accounting = settings.NUMANodeKeys, settings.Accounting
 	o.cachePools = settings.Cache
 	if settings.Performance != nil {
 		o.performance = *settings.Performance

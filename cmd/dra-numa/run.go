@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin/nri"
@@ -118,7 +119,11 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		return nil, err
 	}
 	shown.starting.begin("registering with the kubelet", nil)
-	counts, unknown := kubeletplugin.CountsAllocatable(ctx, client, o.nodeName)
+	var counts bool
+	var unknown error
+	if o.accounting != deviceclasses.AccountingRequests {
+		counts, unknown = kubeletplugin.CountsAllocatable(ctx, client, o.nodeName)
+	}
 	core.SetNodeAllocatable(counts)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // office is a node of 16 CPUs without a kubelet, on which the real scheduler puts
@@ -292,13 +294,42 @@ func TestSchedulerCountsClaimsWhereTheGateIsOn(t *testing.T) {
 func TestDaemonMapsCapacitiesWhereTheGateIsOn(t *testing.T) {
 	const cluster = "ALLOCATABLE_KUBECONFIG"
 	admin := clientFor(t, cluster)
-	want := releaseOf(t, admin) != client.Release136 // it drops the fields of 1.37
-	office := openOffice(t, admin, "mapped", nodeAllocatable)
-	office.mustCount(want, "")
-	run(t, cluster, buildDaemon(t), machineFolder(t), office.node).answers(t, "200 ok")
-	for _, device := range nodeDevices(t, admin, office.node) {
-		if got := device.NodeAllocatableResources != nil; got != want {
-			t.Errorf("device %s maps its capacities: %t, want %t", device.Name, got, want)
+	knows := releaseOf(t, admin) != client.Release136 // it drops the fields of 1.37
+	daemon := buildDaemon(t)
+	for accounting, want := range map[string]bool{deviceclasses.AccountingAuto: knows, deviceclasses.AccountingRequests: false} {
+		office := openOffice(t, admin, "mapped-"+accounting, nodeAllocatable)
+		office.mustCount(knows, "")
+		config := filepath.Join(t.TempDir(), "config.yaml")
+		files.Write(t, config, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\naccounting: "+accounting+"\n")
+		run(t, cluster, daemon, machineFolder(t), office.node, "--config="+config).answers(t, "200 ok")
+		for _, device := range nodeDevices(t, admin, office.node) {
+			if got := device.NodeAllocatableResources != nil; got != want {
+				t.Errorf("accounting: %s: device %s maps its capacities: %t, want %t", accounting, device.Name, got, want)
+			}
+		}
+	}
+}
+
+// TestPodsShareClaimsThatTheSchedulerDoesNotCount: for those who share claims, a node can
+// leave out the mapping. Nothing else is different.
+func TestPodsShareClaimsThatTheSchedulerDoesNotCount(t *testing.T) {
+	admin := clientFor(t, "ALLOCATABLE_KUBECONFIG")
+	if releaseOf(t, admin) == client.Release136 {
+		t.Skip("Kubernetes 1.36 has other fields for what is counted, which nothing here writes")
+	}
+	installClasses(t, admin)
+	for name, counted := range map[string]bool{"shared-counted": true, "shared-uncounted": false} {
+		office := openOffice(t, admin, name, nodeAllocatable)
+		office.publish(counted)
+		office.claim(office.node+"-shared", 4)
+		var why []string
+		for _, pod := range []*corev1.Pod{office.pod("first"), office.pod("second")} {
+			pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "zone", ResourceClaimName: ptr.To(office.node + "-shared")}}
+			pod.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "zone"}}
+			why = append(why, office.start(pod))
+		}
+		if why[0] != "" || counted != strings.Contains(why[1], "cannot be shared") || !counted && why[1] != "" {
+			t.Errorf("counted: %t: the first pod waits for %q, the second for %q", counted, why[0], why[1])
 		}
 	}
 }

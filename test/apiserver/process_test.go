@@ -72,7 +72,7 @@ func machineFolder(t *testing.T) string {
 
 // run starts a daemon, which is stopped when the test ends. The environment variable
 // names its kubeconfig.
-func run(t *testing.T, variable, program, dir, node string) process {
+func run(t *testing.T, variable, program, dir, node string, flags ...string) process {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,9 +80,9 @@ func run(t *testing.T, variable, program, dir, node string) process {
 	}
 	address := listener.Addr().String()
 	_ = listener.Close()
-	p := process{Cmd: exec.Command(program, "--node-name="+node, "--machine-root="+dir, "--kubelet-root="+dir+"/kubelet", "--cdi-dir="+dir+"/cdi",
-		"--cgroup-root="+dir+"/none", "--nri-socket=", "--listen="+address,
-		"--kubeconfig="+os.Getenv(variable)), log: &bytes.Buffer{}, address: address}
+	flags = append(flags, "--node-name="+node, "--machine-root="+dir, "--kubelet-root="+dir+"/kubelet", "--cdi-dir="+dir+"/cdi",
+		"--cgroup-root="+dir+"/none", "--nri-socket=", "--listen="+address, "--kubeconfig="+os.Getenv(variable))
+	p := process{Cmd: exec.Command(program, flags...), log: &bytes.Buffer{}, address: address}
 	p.Stderr = p.log
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
