@@ -303,7 +303,7 @@ func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceCl
 			return ledger.Grant{}, nil, err
 		}
 	}
-	pods, err := readPods(ctx, s.client, claim)
+	pods, err := readStarting(ctx, s.client, claim)
 	if err != nil {
 		return ledger.Grant{}, nil, err
 	}

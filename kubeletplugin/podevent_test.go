@@ -8,11 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -152,6 +155,63 @@ func TestReadPods(t *testing.T) {
 		}
 		if err != nil || strings.Join(got, " ") != row.want {
 			t.Errorf("%s: pods %q, %v, want %q", name, got, err, row.want)
+		}
+	}
+}
+
+// What the watch cache has of a pod is enough if it shows that the pod was bound with the claim.
+func TestAPodThatStartsIsReadFromTheWatchCache(t *testing.T) {
+	const cached, asked = "resource version 0", "none"
+	bound := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := pod("a", "pod-a")
+		p.Spec.NodeName = "node"
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "zone", ResourceClaimName: new("c")}}
+		change(p)
+		return p
+	}
+	other := resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: "b", UID: "pod-b"}
+	for name, row := range map[string]struct {
+		old  *corev1.Pod // nil: the cache has none
+		also []resourceapi.ResourceClaimConsumerReference
+		want []string
+	}{
+		"by name": {bound(func(*corev1.Pod) {}), nil, []string{cached}},
+		"of a template": {bound(func(p *corev1.Pod) {
+			p.Spec.ResourceClaims[0] = corev1.PodResourceClaim{Name: "zone", ResourceClaimTemplateName: new("t")}
+			p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "zone", ResourceClaimName: new("c")}}
+		}), nil, []string{cached}},
+		"missing":                 {nil, nil, []string{cached, asked}},
+		"another":                 {bound(func(p *corev1.Pod) { p.UID = "other" }), nil, []string{cached, asked}},
+		"on no node":              {bound(func(p *corev1.Pod) { p.Spec.NodeName = "" }), nil, []string{cached, asked}},
+		"does not name the claim": {bound(func(p *corev1.Pod) { p.Spec.ResourceClaims[0].ResourceClaimName = new("d") }), nil, []string{cached, asked}},
+		"not yet named in the status": {bound(func(p *corev1.Pod) {
+			p.Spec.ResourceClaims[0] = corev1.PodResourceClaim{Name: "zone", ResourceClaimTemplateName: new("t")}
+		}), nil, []string{cached, asked}},
+		"several pods": {bound(func(*corev1.Pod) {}), []resourceapi.ResourceClaimConsumerReference{other}, []string{asked, asked}},
+	} {
+		current := bound(func(p *corev1.Pod) { p.Labels = map[string]string{"current": "yes"} })
+		api := fake.NewClientset(current)
+		var versions []string
+		api.PrependReactor("get", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			if action.(clienttesting.GetActionImpl).GetOptions.ResourceVersion == "" {
+				versions = append(versions, asked)
+				return false, nil, nil
+			}
+			versions = append(versions, cached)
+			if row.old == nil {
+				return true, nil, apierrors.NewNotFound(corev1.Resource("pods"), "a")
+			}
+			return true, row.old, nil
+		})
+		reserved := claim("c", "uid-c")
+		reserved.Status.ReservedFor = append([]resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "a", UID: "pod-a"}}, row.also...)
+		pods, err := readStarting(t.Context(), api, reserved)
+		if err != nil || len(pods) != 1 || !slices.Equal(versions, row.want) {
+			t.Errorf("%s: %d pods, reads %q, %v, want one pod and %q", name, len(pods), versions, err, row.want)
+			continue
+		}
+		if current := pods[0].Labels["current"] != ""; current != slices.Contains(row.want, asked) {
+			t.Errorf("%s: the current pod: %t", name, current)
 		}
 	}
 }

@@ -3,12 +3,14 @@ package kubeletplugin
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 )
 
 // maxPods bounds how many pods are read for one claim. It matters whether there are
@@ -35,6 +37,32 @@ func readPods(ctx context.Context, client kubernetes.Interface, claim *resourcea
 		pods = append(pods, pod)
 	}
 	return pods, nil
+}
+
+// readStarting is readPods for a claim that is being prepared. If the claim is reserved for one
+// pod, the API server may answer from its watch cache, without asking etcd: the pod is what the
+// scheduler bound, and the kubelet knows it already. What the cache has is old if it does not
+// show that, and then the pod is read as usual. So are several pods, because their phases
+// decide who shares a claim.
+func readStarting(ctx context.Context, client kubernetes.Interface, claim *resourceapi.ResourceClaim) ([]*corev1.Pod, error) {
+	if pods := consumers(claim); len(pods) == 1 {
+		ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+		defer cancel()
+		pod, err := client.CoreV1().Pods(claim.Namespace).Get(ctx, pods[0].Name, metav1.GetOptions{ResourceVersion: "0"})
+		if err == nil && pod.UID == pods[0].UID && pod.Spec.NodeName != "" && uses(pod, claim.Name) {
+			return []*corev1.Pod{pod}, nil
+		}
+	}
+	return readPods(ctx, client, claim)
+}
+
+// uses reports whether the pod names the claim. Claims made from a template are named in its
+// status.
+func uses(pod *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return ptr.Deref(c.ResourceClaimName, "") == claim }) ||
+		slices.ContainsFunc(pod.Status.ResourceClaimStatuses, func(c corev1.PodResourceClaimStatus) bool {
+			return ptr.Deref(c.ResourceClaimName, "") == claim
+		})
 }
 
 // consumers returns the pods that the claim is reserved for.
