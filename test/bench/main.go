@@ -1,5 +1,5 @@
-// Command bench measures this driver against others and writes docs/benchmarks.md, or
-// compares a short run with what is recorded.
+// Command bench measures this driver against others and writes docs/benchmarks.md, compares a
+// short run with what is recorded, or writes docs/bench-start.md.
 package main
 
 import (
@@ -18,7 +18,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/page"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/placement"
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/start"
 	"github.com/dra-driver-numa/dra-driver-numa/test/measure"
+	"github.com/dra-driver-numa/dra-driver-numa/test/startup"
 )
 
 // config is what the flags say.
@@ -30,6 +32,7 @@ type config struct {
 	claims     int
 	smoke      bool
 	record     bool
+	start      string
 }
 
 func main() {
@@ -43,8 +46,12 @@ func main() {
 	flag.IntVar(&c.claims, "claims", 10_000, "how many claims the programs place on each machine")
 	flag.BoolVar(&c.smoke, "smoke", false, "only run the short comparison with "+recordedFile)
 	flag.BoolVar(&c.record, "record", false, "with -smoke: write "+recordedFile)
+	flag.StringVar(&c.start, "start", "", "only write docs/bench-start.md, from a `file` of the end-to-end suite")
 	flag.Parse()
 	run := c.writePage
+	if c.start != "" {
+		run = c.writeStart
+	}
 	if c.smoke {
 		run = c.runSmoke
 	}
@@ -79,6 +86,15 @@ func (c config) writePage(ctx context.Context) (err error) {
 	}
 	p.Took = time.Since(began)
 	return p.Write(filepath.Join(c.repository, "docs"))
+}
+
+// writeStart writes the page of what the end-to-end suite has measured.
+func (c config) writeStart(context.Context) error {
+	run, err := readJSON[startup.Run](c.start)
+	if err != nil {
+		return err
+	}
+	return start.Write(run, host.Describe(), filepath.Join(c.repository, "docs"))
 }
 
 func (c config) place() (results []placement.Result, err error) {

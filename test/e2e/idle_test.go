@@ -49,42 +49,46 @@ var ownProcesses = []process{{driverProcess, ""}, {keeperProcess, keeperArgument
 // it does not use. The pods are those of the namespace of the spec.
 func expectCheap(ctx context.Context, pods int) {
 	GinkgoHelper()
-	kubelet := process{name: "kubelet"}
-	measure := func(of process) kernel.Usage {
-		used, err := observer.Usage(ctx, of.name, of.argument)
-		Expect(err).NotTo(HaveOccurred())
-		return used
-	}
-	took := func() (ours, kubelets time.Duration) {
-		before := map[process]time.Duration{}
-		all := append([]process{kubelet}, ownProcesses...)
-		for _, of := range all {
-			before[of] = measure(of).CPU
-		}
-		time.Sleep(idlePeriod)
-		for _, of := range all {
-			spent := measure(of).CPU - before[of]
-			fmt.Printf("with %d pods, %s takes %.1f ms of CPU time each second\n", pods, of, float64(spent.Milliseconds())/idlePeriod.Seconds())
-			if of == kubelet {
-				kubelets = spent
-			} else {
-				ours += spent
-			}
-		}
-		return ours, kubelets
-	}
-	Eventually(ctx, func() float64 {
-		ours, kubelets := took()
-		share := float64(ours) / float64(kubelets)
-		fmt.Printf("with %d pods, the driver takes %.1f %% of the CPU time of the kubelet\n", pods, 100*share)
-		return share
-	}).Should(BeNumerically("<=", idleShare), "CPU time of the driver while nothing changes, compared with the kubelet") // what the specs before have begun may still go on
+	Eventually(ctx, func() float64 { return shareWhenIdle(ctx, pods) }).Should(BeNumerically("<=", idleShare), "CPU time of the driver while nothing changes, compared with the kubelet") // what the specs before have begun may still go on
 	Eventually(ctx, func() (resident int64) {
 		for _, of := range ownProcesses {
-			bytes := measure(of).MemoryBytes
+			bytes := usage(ctx, of).MemoryBytes
 			fmt.Printf("with %d pods, resident memory of %s: %.1f MiB\n", pods, of, float64(bytes)/(1<<20))
 			resident += bytes
 		}
 		return resident
 	}).WithPolling(idlePeriod).Should(BeNumerically("<=", idleMemoryBytes), "resident memory of driver and keeper, which gives back once a minute what it does not use")
+}
+
+// shareWhenIdle returns the CPU time that the driver takes for a while, as a share of that of
+// the kubelet.
+func shareWhenIdle(ctx context.Context, pods int) float64 {
+	GinkgoHelper()
+	kubelet := process{name: "kubelet"}
+	before := map[process]time.Duration{}
+	all := append([]process{kubelet}, ownProcesses...)
+	for _, of := range all {
+		before[of] = usage(ctx, of).CPU
+	}
+	time.Sleep(idlePeriod)
+	var ours, kubelets time.Duration
+	for _, of := range all {
+		spent := usage(ctx, of).CPU - before[of]
+		fmt.Printf("with %d pods, %s takes %.1f ms of CPU time each second\n", pods, of, float64(spent.Milliseconds())/idlePeriod.Seconds())
+		if of == kubelet {
+			kubelets = spent
+		} else {
+			ours += spent
+		}
+	}
+	share := float64(ours) / float64(kubelets)
+	fmt.Printf("with %d pods, the driver takes %.1f %% of the CPU time of the kubelet\n", pods, 100*share)
+	return share
+}
+
+func usage(ctx context.Context, of process) kernel.Usage {
+	GinkgoHelper()
+	used, err := observer.Usage(ctx, of.name, of.argument)
+	Expect(err).NotTo(HaveOccurred())
+	return used
 }

@@ -18,9 +18,11 @@ const metricsPort = 8090
 // Prometheus reads them from the pod's address.
 func scrape(ctx context.Context) (map[string]float64, error) {
 	text, err := scrapeText(ctx)
-	if err != nil {
-		return nil, err
-	}
+	return metricsIn(text), err
+}
+
+// metricsIn returns the metrics of a text by their names and labels.
+func metricsIn(text string) map[string]float64 {
 	metrics := map[string]float64{}
 	for line := range strings.Lines(text) {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), "} ")
@@ -34,7 +36,7 @@ func scrape(ctx context.Context) (map[string]float64, error) {
 			metrics[name] = number
 		}
 	}
-	return metrics, nil
+	return metrics
 }
 
 // scrapeText returns the metrics of the daemon on the node as it sends them.

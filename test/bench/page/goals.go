@@ -3,31 +3,23 @@ package page
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/placement"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/plot"
 )
 
-// What a node may publish, and kubectl-numa may take.
+// What kubectl-numa may take.
 const (
-	sliceBytes   = 10 << 10
 	programBytes = 45_000_000
-	startLimit   = 20e6 // nanoseconds
 	kubectl      = "kubectl-numa"
 )
 
-func (p Page) goals(ratios []ratio) (string, error) {
+func (p Page) goals(ratios []ratio) string {
 	var rows [][]string
 	why := ""
 	goal := func(what, limit, measured string, verdict compare.Verdict) {
 		rows = append(rows, []string{what, limit, measured, "**" + string(verdict) + "**"})
-		for _, r := range reasons {
-			if verdict != compare.Met && strings.Contains(what, r.goal) && !strings.Contains(why, r.text) {
-				why += "- " + r.text + "\n"
-			}
-		}
 	}
 	for _, r := range ratios {
 		if r.Goal > 0 {
@@ -45,46 +37,18 @@ func (p Page) goals(ratios []ratio) (string, error) {
 		}
 		goal("placement / "+program.Name, "never worse", measured, verdict)
 	}
-	for _, functions := range []int{8, 16} {
-		size, err := p.value(fmt.Sprintf("Slice/zones=8/functions=%d", functions), "bytes")
-		if err != nil {
-			return "", err
-		}
-		goal(fmt.Sprintf("ResourceSlice of 8 NUMA nodes and %d PCI functions, protobuf", functions), "≤ 10 KiB", kib(size.Median), size.AtMost(sliceBytes))
-	}
 	for _, program := range p.Programs {
 		if program.Name == kubectl {
-			bytes, starts := float64(program.Bytes), compare.Of(program.Starts)
-			goal("`kubectl numa` on disk", "≤ 45 MB", fmt.Sprintf("%.1f MB", bytes/1e6), compare.Spread{Median: bytes, Low: bytes, High: bytes}.AtMost(programBytes))
-			median := compare.Spread{Median: starts.Median, Low: starts.Median, High: starts.Median}
-			goal(fmt.Sprintf("`kubectl numa version --client`, user and system time, median of %d", Starts), "≤ 20 ms", spread(starts, plot.Duration), median.AtMost(startLimit))
+			bytes := float64(program.Bytes)
+			verdict := compare.Spread{Median: bytes, Low: bytes, High: bytes}.AtMost(programBytes)
+			goal("`kubectl numa` on disk", "≤ 45 MB", fmt.Sprintf("%.1f MB", bytes/1e6), verdict)
+			if verdict != compare.Met {
+				why = "client-go registers the types of all of Kubernetes' APIs, and each has the methods by which it is encoded and copied.\n"
+			}
 		}
 	}
 	return "## Goals\nA goal is met if all rounds meet it, and missed if none does. In between it is not decided.\n\n" +
-		plot.Table([]string{"what", "goal", "measured", "verdict"}, rows) + "\n" + why, nil
-}
-
-// reasons are why goals are not met, by a part of the goal's name. The page shows those
-// of goals that are missed or not decided.
-var reasons = []struct{ goal, text string }{
-	{
-		"Prepare and Unprepare",
-		"The kubelet's pair grows with the CPUs of the machine, and ours hardly does. On a small machine the kubelet is fast, " +
-			"and the two checkpoints and the CDI spec alone can take more than a tenth of its time: see " +
-			"[Prepare and Unprepare](#prepare-and-unprepare).",
-	},
-	{
-		"PCI functions",
-		"A PCI function takes some 720 bytes, more than half of them names of its 20 to 22 attributes. Claims can select by each of them, so none is left out.",
-	},
-	{
-		"`kubectl numa` on disk",
-		"client-go registers the types of all of Kubernetes' APIs, and each has the methods by which it is encoded and copied.",
-	},
-	{
-		"`kubectl numa version",
-		"Most of the start of `kubectl numa` is initialisation of packages that it imports: types of Kubernetes, CEL and protobuf.",
-	},
+		plot.Table([]string{"what", "goal", "measured", "verdict"}, rows) + "\nWhat a claim adds to the start of a pod is in [bench-start.md](bench-start.md).\n" + why
 }
 
 // rival is our program that places the same kind of claim as program i.

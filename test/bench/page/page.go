@@ -48,10 +48,6 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	goals, err := p.goals(ratios)
-	if err != nil {
-		return "", nil, err
-	}
 	grown, err := p.growths()
 	if err != nil {
 		return "", nil, err
@@ -68,7 +64,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 		return "", nil, err
 	}
 	sections := []string{
-		introduction, p.machine(), goals, compared, growthSection(grown), pairs, p.placements(), p.costs(), notes,
+		introduction, p.machine(), p.goals(ratios), compared, growthSection(grown), pairs, p.placements(), p.costs(), notes,
 	}
 	return strings.Join(sections, "\n"), figures, nil
 }

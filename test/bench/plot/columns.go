@@ -41,6 +41,18 @@ const (
 	marksApart = 24.0
 )
 
+// stepOf returns the distance of round numbers on an axis that ends with this one.
+func stepOf(highest float64) float64 {
+	step := math.Pow(10, math.Floor(math.Log10(highest)))
+	if highest/step < 2 {
+		return step / 5
+	}
+	if highest/step < 5 {
+		return step / 2
+	}
+	return step
+}
+
 // SVG draws the figure.
 func (f Columns) SVG() string {
 	highest := 1.0
@@ -51,12 +63,7 @@ func (f Columns) SVG() string {
 		}
 		highest = max(highest, sum)
 	}
-	step := math.Pow(10, math.Floor(math.Log10(highest)))
-	if highest/step < 2 {
-		step /= 5
-	} else if highest/step < 5 {
-		step /= 2
-	}
+	step := stepOf(highest)
 	floor := marksTop + height - top - bottom
 	size := floor + bottom
 	y := scale(0, math.Ceil(highest/step)*step, floor, marksTop)
