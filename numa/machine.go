@@ -19,6 +19,10 @@ import (
 // the online zones, and the cores and caches with an online CPU. A nil pointer means
 // that the kernel does not tell the fact.
 //
+// The kernel lists a CPU for several zones if it divides the memory of a NUMA node into
+// emulated ones (numa=fake=), and some firmware does so, too. Then the lowest of these zones
+// has the CPU.
+//
 // Invariants: zones share no CPU; the CPUs of a zone are the disjoint union of the CPUs
 // of its cores; every CPU of a zone, core or cache is in Online, and Online ⊆ Present.
 type Machine struct {
@@ -43,6 +47,7 @@ type Zone struct {
 	Sockets     []int      // of its CPUs, ascending; empty if unknown
 	Distances   []Distance // to every online zone, in order of their ids; empty if unknown
 	Nearest     *int       // id of the nearest zone with CPUs, its own id if it has CPUs; nil if unknown
+	CPUsIn      *int       // id of the zone that has CPUs which the kernel lists for this zone, too; nil if there is none
 	CoreType    CoreType
 	MemoryBytes *uint64 // MemTotal: it includes hugepages, but not firmware and kernel image
 	FreeBytes   *uint64 // MemFree: not used now, not even as a cache

@@ -2,26 +2,34 @@ package numa
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // readAccess reads what each zone is and how CPUs reach its memory: kind, nearest zone
-// with CPUs, performance, and the caches in front of the memory.
+// with CPUs, performance, and the caches in front of the memory. If zones share CPUs, it
+// believes none of what the firmware's HMAT says: the kernel does not divide that among
+// emulated nodes.
 func (t tree) readAccess(m *Machine) error {
+	divided := slices.ContainsFunc(m.Zones, func(z Zone) bool { return z.CPUsIn != nil })
 	var withCPUs cpuset.Set
 	for i := range m.Zones {
 		if !m.Zones[i].CPUs.IsEmpty() {
 			withCPUs = withCPUs.Union(cpuset.New(m.Zones[i].ID))
 		}
 	}
-	devices, err := t.zoneDevices(m.Zones)
+	devices, err := t.zoneDevices(m.Zones, divided)
 	if err != nil {
 		return err
 	}
 	for i := range m.Zones {
 		zone := &m.Zones[i]
 		zone.Kind = devices.kind(*zone)
+		if divided {
+			zone.Nearest = nearestOfDivided(*zone, withCPUs)
+			continue
+		}
 		folder, initiators, err := t.access(zone.ID, withCPUs)
 		if err != nil {
 			return err
@@ -84,6 +92,15 @@ func nearest(zone Zone, initiators, withCPUs cpuset.Set) *int {
 		return new(first)
 	}
 	return nil
+}
+
+// nearestOfDivided is nearest where zones share CPUs: memory is near the CPUs that the kernel
+// lists with it.
+func nearestOfDivided(zone Zone, withCPUs cpuset.Set) *int {
+	if zone.CPUs.IsEmpty() && zone.CPUsIn != nil {
+		return zone.CPUsIn
+	}
+	return nearest(zone, cpuset.Set{}, withCPUs)
 }
 
 // performance reads one access class; nil if it has no value. The kernel prints 0 if

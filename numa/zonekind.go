@@ -19,8 +19,9 @@ type zoneDevices struct {
 
 // zoneDevices reads which zones belong to devices; the result is empty on most
 // machines. A zone without CPUs is an initiator if the firmware calls it a generic
-// initiator, or if it is the best initiator of its own memory in access class 0.
-func (t tree) zoneDevices(zones []Zone) (devices zoneDevices, err error) {
+// initiator, or if it is the best initiator of its own memory in access class 0. That does
+// not count if zones are divided.
+func (t tree) zoneDevices(zones []Zone, divided bool) (devices zoneDevices, err error) {
 	if devices.gpus, err = t.gpuZones(); err != nil {
 		return zoneDevices{}, err
 	}
@@ -29,7 +30,7 @@ func (t tree) zoneDevices(zones []Zone) (devices zoneDevices, err error) {
 	}
 	devices.initiators, _, err = parseFile(t, nodeFolder+"/has_generic_initiator", cpuset.Parse)
 	for i := range zones {
-		if err != nil || !zones[i].CPUs.IsEmpty() {
+		if err != nil || divided || !zones[i].CPUs.IsEmpty() {
 			continue
 		}
 		var best cpuset.Set

@@ -14,16 +14,20 @@ func (t tree) readZones(m *Machine) error {
 	if err != nil {
 		return err
 	}
-	var seen cpuset.Set
 	for id := range online.All() {
 		zone, err := t.zone(id, online, m.Online)
 		if err != nil {
 			return err
 		}
-		if both := zone.CPUs.Intersection(seen); !both.IsEmpty() {
-			return fmt.Errorf("read %s: cpus %s are also in another node", zoneFolder(id), both)
+		for _, lower := range m.Zones {
+			if lower.CPUs.Intersection(zone.CPUs).IsEmpty() {
+				continue
+			}
+			zone.CPUs = zone.CPUs.Difference(lower.CPUs)
+			if zone.CPUsIn == nil {
+				zone.CPUsIn = new(lower.ID)
+			}
 		}
-		seen = seen.Union(zone.CPUs)
 		m.Zones = append(m.Zones, zone)
 	}
 	if online.IsEmpty() { // a kernel without NUMA support: all memory is one zone

@@ -40,18 +40,20 @@ func (z Zone) numaNode() *int {
 	return &z.Nodes[0]
 }
 
-// socket returns the socket of all NUMA nodes of the zone. A zone over several sockets
-// has no socket.
-func (z Zone) socket(machine *numa.Machine) *int {
-	var socket int
-	for i, id := range z.Nodes {
+// socket returns the socket of all NUMA nodes of the zone that have CPUs. A zone over several
+// sockets has no socket.
+func (z Zone) socket(machine *numa.Machine) (socket *int) {
+	for _, id := range z.Nodes {
 		node, _ := machine.Zone(id)
-		if len(node.Sockets) != 1 || i > 0 && node.Sockets[0] != socket {
+		switch {
+		case node.CPUs.IsEmpty():
+		case len(node.Sockets) != 1 || socket != nil && node.Sockets[0] != *socket:
 			return nil
+		default:
+			socket = &node.Sockets[0]
 		}
-		socket = node.Sockets[0]
 	}
-	return &socket
+	return socket
 }
 
 func (z Zone) l3(settings Settings) *int {

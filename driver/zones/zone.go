@@ -36,13 +36,14 @@ func (z Zone) withoutMemory() bool { return z.L3 != nil || z.Isolated }
 
 // Of returns the zones of a machine, in the order of their first NUMA nodes. by is the
 // zoneBy of a NodeConfig; "" means a NUMA node. A NUMA node that has no CPUs, or is on
-// several sockets, is in no zone of a socket. A cache of several NUMA nodes is not a
-// zone. Isolated CPUs are in a zone of their own for each NUMA node, and come last.
+// several sockets, is in no zone of a socket. If the kernel lists CPUs of another NUMA node
+// for it, as with numa=fake=, it is in the zone of those CPUs. A cache of several NUMA nodes
+// is not a zone. Isolated CPUs are in a zone of their own for each NUMA node, and come last.
 func Of(machine *numa.Machine, by string) []Zone {
 	var zones, isolated []Zone
 	for i := range machine.Zones {
 		node := &machine.Zones[i]
-		next := Zone{Device: coarseName(node, by), Nodes: []int{node.ID}, CPUs: node.CPUs}
+		next := Zone{Device: coarseName(machine, node, by), Nodes: []int{node.ID}, CPUs: node.CPUs}
 		if apart := node.CPUs.Intersection(ptr.Deref(machine.Isolated, cpuset.Set{})); !apart.IsEmpty() {
 			isolated = append(isolated, Zone{Device: fmt.Sprintf("isolated-%d", node.ID), Nodes: next.Nodes, CPUs: apart, Isolated: true})
 			next.CPUs = node.CPUs.Difference(apart)
@@ -71,7 +72,12 @@ func Named(zones []Zone, device string) *Zone {
 }
 
 // coarseName returns the device name of the zone that the NUMA node is in.
-func coarseName(node *numa.Zone, by string) string {
+func coarseName(machine *numa.Machine, node *numa.Zone, by string) string {
+	if node.CPUs.IsEmpty() && node.CPUsIn != nil {
+		if owner, found := machine.Zone(*node.CPUsIn); found && (by == deviceclasses.ZoneByMachine || by == deviceclasses.ZoneBySocket) {
+			return coarseName(machine, &owner, by)
+		}
+	}
 	switch {
 	case node.CPUs.IsEmpty():
 	case by == deviceclasses.ZoneByMachine:

@@ -30,6 +30,7 @@ type Node struct {
 	Hugepages      []Hugepages   `json:"hugepages"`   // sorted by size
 	Distances      []Distance    `json:"distances"`   // to every node, sorted by id
 	NearestCPUNode *int          `json:"nearestCPUNode"`
+	CPUsIn         *int          `json:"cpusIn"` // the node that has CPUs which the kernel lists here, too, as with numa=fake
 }
 
 // Hugepages is the hugepages of one size on a node.
@@ -91,6 +92,7 @@ func node(zone *numa.Zone) Node {
 		CPUs:           zone.CPUs,
 		MemoryBytes:    zone.MemoryBytes,
 		NearestCPUNode: zone.Nearest,
+		CPUsIn:         zone.CPUsIn,
 	}
 	if len(zone.Sockets) == 1 {
 		n.Socket = &zone.Sockets[0]

@@ -16,7 +16,7 @@ import (
 
 // keys are those of each list of the document; programs rely on them.
 var keys = map[string]string{
-	"nodes":   "cpus distances hugepages id kind memoryBytes nearestCPUNode socket",
+	"nodes":   "cpus cpusIn distances hugepages id kind memoryBytes nearestCPUNode socket",
 	"cpus":    "core die id isolated l3 node online siblings socket type",
 	"devices": "address class device driver kind node pcieRoot physfn vendor",
 }
@@ -104,7 +104,7 @@ func TestUnknownIsNull(t *testing.T) {
 	}
 	const want = `{
   "nodes": [
-    {"id":0,"kind":"cpu","socket":null,"cpus":"0","memoryBytes":null,"hugepages":null,"distances":null,"nearestCPUNode":null}
+    {"id":0,"kind":"cpu","socket":null,"cpus":"0","memoryBytes":null,"hugepages":null,"distances":null,"nearestCPUNode":null,"cpusIn":null}
   ],
   "cpus": [
     {"id":0,"socket":null,"die":null,"core":null,"node":0,"l3":null,"siblings":"0","type":"standard","online":true,"isolated":null},
@@ -143,7 +143,7 @@ func TestKnownIsInTheDocument(t *testing.T) {
 	}
 	for _, want := range []string{
 		`{"id":2,"kind":"cpu","socket":3,"cpus":"0-1","memoryBytes":4096,"hugepages":[{"size":"2Mi","total":5,"free":4},` +
-			`{"size":"1Gi","total":0,"free":null}],"distances":[{"node":2,"distance":10}],"nearestCPUNode":2}`,
+			`{"size":"1Gi","total":0,"free":null}],"distances":[{"node":2,"distance":10}],"nearestCPUNode":2,"cpusIn":null}`,
 		`{"id":4,"kind":"cxl","socket":null,"cpus":"",`,
 		`{"id":0,"socket":null,"die":null,"core":null,"node":null,"l3":null,"siblings":null,"type":null,"online":true,"isolated":false}`,
 		`"online":true,"isolated":true}`,

@@ -86,6 +86,9 @@ func (s *scene) zoneTitle(zone *numa.Zone) string {
 	switch zone.Kind {
 	case numa.MemoryZone:
 		title += ", memory only"
+		if zone.CPUsIn != nil {
+			title += ", with the CPUs of node " + strconv.Itoa(*zone.CPUsIn)
+		}
 	case numa.CXLZone:
 		title += ", CXL memory"
 	case numa.GPUZone:
