@@ -72,8 +72,9 @@ type NodeConfig struct {
 // NodeSettings are the fields of a NodeConfig that a profile can also have.
 type NodeSettings struct {
 	// ReservedCPUs is the list of CPUs that no claim gets. The default is the kubelet's
-	// reservedSystemCPUs, else the first core. A CPU of the list that is offline stays
-	// reserved. The kubelet refuses a reservedSystemCPUs with such a CPU when it restarts.
+	// reservedSystemCPUs, else the first core that is not in isolcpus=. A CPU of the list that
+	// is offline stays reserved. The kubelet refuses a reservedSystemCPUs with such a CPU when
+	// it restarts.
 	//
 	//	reservedCPUs: 0-1,8-9
 	ReservedCPUs string `json:"reservedCPUs,omitempty"`

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
@@ -12,8 +13,8 @@ import (
 )
 
 // Reserved decides which CPUs no claim gets: the operator's list, else the
-// reservedSystemCPUs of the kubelet's configuration file, else the first core of
-// the first zone with CPUs. The system always keeps at least one CPU that is online. A CPU
+// reservedSystemCPUs of the kubelet's configuration file, else the first core that is not
+// isolated. The system always keeps at least one CPU that is online. A CPU
 // of a list that is offline stays reserved, for when it comes back.
 func Reserved(machine numa.Machine, list string, kubeletConfig []byte) (cpuset.Set, error) {
 	if list != "" {
@@ -64,20 +65,27 @@ func reservedList(machine numa.Machine, what, list string) (cpuset.Set, error) {
 	return reserved, checkHousekeeping(machine, online)
 }
 
+// firstCore returns the first core that the system can have: not all of its CPUs are in the
+// boot parameter isolcpus.
 func firstCore(machine numa.Machine) (cpuset.Set, error) {
+	var cores []cpuset.Set
 	for _, zone := range machine.Zones {
-		first, ok := zone.CPUs.First()
-		if !ok {
-			continue
-		}
-		for _, core := range machine.Cores {
-			if core.CPUs.Contains(first) {
-				return core.CPUs, checkHousekeeping(machine, core.CPUs)
+		for left := zone.CPUs; !left.IsEmpty(); {
+			first, _ := left.First()
+			core := cpuset.New(first)
+			if i := slices.IndexFunc(machine.Cores, func(c numa.Core) bool { return c.CPUs.Contains(first) }); i >= 0 {
+				core = machine.Cores[i].CPUs
 			}
+			if machine.Isolated == nil || !core.IsSubsetOf(*machine.Isolated) {
+				return core, nil
+			}
+			cores, left = append(cores, core), left.Difference(core)
 		}
-		return cpuset.New(first), checkHousekeeping(machine, cpuset.New(first))
 	}
-	return cpuset.Set{}, errors.New("machine has no zone with CPUs")
+	if len(cores) == 0 {
+		return cpuset.Set{}, errors.New("machine has no zone with CPUs")
+	}
+	return cores[0], checkHousekeeping(machine, cores[0])
 }
 
 // checkHousekeeping returns an error if all reserved CPUs are in the boot parameter
@@ -88,6 +96,6 @@ func checkHousekeeping(machine numa.Machine, reserved cpuset.Set) error {
 	if machine.Isolated == nil || !reserved.IsSubsetOf(*machine.Isolated) {
 		return nil
 	}
-	return fmt.Errorf("reserved CPUs %s are all in isolcpus=%s, which leaves the system none: name at least one of CPUs %s in --reserved-cpus",
+	return fmt.Errorf("reserved CPUs %s are all in isolcpus=%s, which leaves the system none: reserve at least one of CPUs %s",
 		reserved, machine.Isolated, machine.Online.Difference(*machine.Isolated))
 }

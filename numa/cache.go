@@ -3,6 +3,7 @@ package numa
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -90,7 +91,7 @@ func (t tree) cache(folder string) (cache Cache, hasID bool, err error) {
 	if cache.CPUs, err = t.set(folder+"/shared_cpu_list", folder+"/shared_cpu_map"); err != nil {
 		return Cache{}, false, err
 	}
-	if cache.SizeBytes, err = pointer(t, folder+"/size", parseCacheSize); err != nil {
+	if cache.SizeBytes, err = t.cacheSize(folder + "/size"); err != nil {
 		return Cache{}, false, err
 	}
 	id, hasID, err := parseFile(t, folder+"/id", parseNumber)
@@ -98,15 +99,22 @@ func (t tree) cache(folder string) (cache Cache, hasID bool, err error) {
 	return cache, hasID, err
 }
 
-// parseCacheSize reads a size such as "1280K";
-// Documentation/ABI/testing/sysfs-devices-system-cpu.
-func parseCacheSize(text string) (uint64, error) {
-	number, inKiB := strings.CutSuffix(text, "K")
-	size, err := parseNumber(number)
-	if err != nil || !inKiB {
-		return 0, fmt.Errorf("%.80q is not a decimal number of KiB such as 512K", text)
+// cacheSize reads a size such as "1280K"
+// (Documentation/ABI/testing/sysfs-devices-system-cpu). Recorded machines have M, too. Nothing
+// depends on the size, so any other text is as if there were none.
+func (t tree) cacheSize(name string) (*uint64, error) {
+	text, _, err := t.text(name)
+	if err != nil {
+		return nil, err
 	}
-	return size * kib, nil
+	for unit, bytes := range map[string]uint64{"K": kib, "M": kib << 10} {
+		if number, has := strings.CutSuffix(text, unit); has {
+			if size, err := parseNumber(number); err == nil && size <= math.MaxInt64/bytes {
+				return new(size * bytes), nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // cacheFolder returns the folder of a CPU's cache of the level; "" if it has none. The

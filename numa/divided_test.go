@@ -65,3 +65,12 @@ func TestNodeKeepsTheCPUsThatNoOtherNodeHas(t *testing.T) {
 		t.Errorf("zone 2: %+v", zone)
 	}
 }
+
+func TestCacheSizeIsReadLeniently(t *testing.T) {
+	for text, want := range map[string]uint64{"33M": 33 << 20, "1280K": 1280 << 10, "garbage": 0, "99999999999999999999K": 0, "12": 0} {
+		m := mustRead(t, with(files{"sys/devices/system/cpu/cpu0/cache/index3/size": text}))
+		if size := m.L3s[0].SizeBytes; want == 0 && size != nil || want != 0 && (size == nil || *size != want) {
+			t.Errorf("%s: %v, want %d", text, size, want)
+		}
+	}
+}

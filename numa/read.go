@@ -15,6 +15,10 @@ const (
 	nodeFolder = "sys/devices/system/node"
 )
 
+// BootIDFile has a UUID that the kernel makes at each boot. Read does not use it, but a daemon
+// that runs on a recorded machine does.
+const BootIDFile = "proc/sys/kernel/random/boot_id"
+
 // Read reads the machine under root, which holds sys/ and proc/. What a missing or
 // empty file would tell is absent from the result. A file whose content makes no sense
 // is an error that names the file. A machine without an online CPU is an error, too.

@@ -111,7 +111,6 @@ func TestGarbageIsAnErrorThatNamesTheFile(t *testing.T) {
 		"sys/devices/system/cpu/cpu0/cache/index3/level",
 		"sys/devices/system/cpu/cpu0/cache/index3/id",
 		"sys/devices/system/cpu/cpu0/cache/index3/shared_cpu_list",
-		"sys/devices/system/cpu/cpu0/cache/index3/size",
 		"sys/devices/system/cpu/cpu0/cpu_capacity",
 		"sys/devices/system/cpu/present",
 		"sys/devices/system/cpu/isolated",

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -88,6 +89,19 @@ func TestConfigOfANewNode(t *testing.T) {
 	}
 	if _, err := os.Stat(pluginDir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("config has made %s (%v)", pluginDir, err)
+	}
+}
+
+// Each machine that kubectl numa generate writes has what a daemon needs.
+func TestConfigOfGeneratedMachines(t *testing.T) {
+	for _, preset := range fake.Presets() {
+		dir := t.TempDir()
+		if err := preset.Machine.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := printedConfig(t, "--machine-root="+dir, "--node-name=x", "--exclusivity=none", "--kubelet-root="+t.TempDir(), "--nri-socket="); err != nil {
+			t.Errorf("%s: %v", preset.Name, err)
+		}
 	}
 }
 

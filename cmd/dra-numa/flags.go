@@ -81,7 +81,7 @@ func (o *options) flags(c cli.Call, env func(string) string) *flag.FlagSet {
 	hostFlag(flags, "cdi-dir", &o.cdiDir)
 	flags.StringVar(&o.staticCDIDir, "static-cdi-dir", "/etc/cdi", "`directory` of static CDI specs, which other programs write; it may be missing")
 	flags.StringVar(&o.configFile, "config", "", "`file` with the NodeConfig, read once at the start; a setting must not be both in the file and in a flag")
-	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8 (default: the kubelet's reservedSystemCPUs, else the first core)")
+	flags.StringVar(&o.reservedCPUs, "reserved-cpus", "", "`list` of CPUs that no claim gets, such as 0-1,8 (default: the kubelet's reservedSystemCPUs, else the first core that is not in isolcpus=)")
 	flags.StringVar(&o.reservedMemory, "reserved-memory", "", "`quantity` of memory of each NUMA node that no claim gets, such as 256Mi (default: the kubelet's reservedMemory, else 0)")
 	flags.StringVar(&o.kubeletConfig, "kubelet-config", "", "configuration `file` of the kubelet, read for reservedSystemCPUs and reservedMemory")
 	hostFlag(flags, "hook-dir", &o.hookDir)

@@ -83,7 +83,7 @@ func openDir(path string, mode os.FileMode) (*os.Root, error) {
 }
 
 func readBootID(root fs.FS) (string, error) {
-	text, err := fs.ReadFile(root, "proc/sys/kernel/random/boot_id")
+	text, err := fs.ReadFile(root, numa.BootIDFile)
 	return strings.TrimSpace(string(text)), err
 }
 

@@ -81,7 +81,7 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		"--reserved-memory=-1Mi":    `--reserved-memory "-1Mi"`,
 		"--reserved-cpus=0-9":       `--reserved-cpus: reserved CPUs "0-9": the machine has no CPUs 2-9, allowed are 0-1`,
 		"--reserved-cpus=7":         `--reserved-cpus: reserved CPUs "7": the machine has no CPUs 7, allowed are 0-1`,
-		"--reserved-cpus=1":         `reserved CPUs 1 are all in isolcpus=1, which leaves the system none: name at least one of CPUs 0 in --reserved-cpus`,
+		"--reserved-cpus=1":         `reserved CPUs 1 are all in isolcpus=1, which leaves the system none: reserve at least one of CPUs 0`,
 		"--reserved-cpus= ":         `--reserved-cpus: reserved CPUs " ": name at least one of CPUs 0-1`,
 		"--reserved-cpus=x":         `--reserved-cpus: reserved CPUs`,
 		"--kubelet-config=/no/such": "/no/such",

@@ -21,7 +21,7 @@ type nodeConfig struct {
 
 // addTo adds the flags to a command.
 func (c *nodeConfig) addTo(command *cobra.Command) {
-	command.Flags().StringVar(&c.file, "config", "", "`file` with the NodeConfig of the node (default: reserve the first core and no memory, and publish no PCI functions)")
+	command.Flags().StringVar(&c.file, "config", "", "`file` with the NodeConfig of the node (default: reserve the first core that is not in isolcpus= and no memory, and publish no PCI functions)")
 	command.Flags().StringToStringVar(&c.labels, "node-labels", nil, "`key=value` pairs: labels of the Node, which select profiles of --config")
 	withoutDefault(command, "node-labels")
 	_ = command.MarkFlagFilename("config", "yaml", "yml", "json") // for completion in shells; the flag exists

@@ -69,6 +69,7 @@ func (m Machine) tree() (tree, error) {
 		}
 	}
 	t := tree{map[string]string{}, map[string]string{}}
+	t.line("proc/sys/kernel/random/boot_id", "00000000-0000-4000-8000-000000000000")
 	t.addCPUs(l)
 	t.addMemory(l)
 	t.addZones(l)
