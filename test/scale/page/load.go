@@ -156,7 +156,7 @@ func (p LoadPage) phases() string {
 			fmt.Sprint(phase.Refused), fmt.Sprint(phase.Unanswered), duration(phase.APIServerCPU), percentile(phase.Others, 0.5), percentile(phase.Others, 0.99),
 		})
 	}
-	return "## Phases\n![Requests of all daemons in each second](" + loadFigure + ")\n\n" +
+	return "## Phases\n![" + figureTitle + "](" + loadFigure + ")\n\n" +
 		"Another user writes and reads a small object of its own, with 20 requests a second. Its latency is the last two columns.\n\n" +
 		plot.Table([]string{"phase", "daemons", "took", "requests", "writes", "in the busiest second", "refused (429)", "without an answer", "CPU time of the API server", "latency of another user, p50", "p99"}, rows)
 }
@@ -201,8 +201,13 @@ func kinds(of map[fleet.Kind]uint64) []fleet.Kind {
 	})
 }
 
+// binSeconds is how much time a column of the figure covers.
+const binSeconds = 10
+
+var figureTitle = fmt.Sprintf("Requests of all daemons per second, mean of %d seconds", binSeconds)
+
 func (p LoadPage) figure() plot.Columns {
-	f := plot.Columns{Title: "Requests of all daemons in each second", XLabel: "seconds"}
+	f := plot.Columns{Title: figureTitle, XLabel: "seconds", Width: binSeconds}
 	verbs := map[string]bool{}
 	for _, phase := range p.Phases {
 		for kind := range phase.Requests {
@@ -210,17 +215,21 @@ func (p LoadPage) figure() plot.Columns {
 		}
 	}
 	f.Names = slices.Sorted(maps.Keys(verbs))
+	var seconds []map[fleet.Kind]uint64
 	for _, phase := range p.Phases {
-		f.Marks = append(f.Marks, plot.Mark{At: len(f.Columns), Text: phase.Name})
-		for _, second := range phase.Seconds {
-			column := make([]float64, len(f.Names))
+		f.Marks = append(f.Marks, plot.Mark{At: len(seconds), Text: phase.Name})
+		seconds = append(seconds, phase.Seconds...)
+	}
+	for bin := range slices.Chunk(seconds, binSeconds) {
+		column := make([]float64, len(f.Names))
+		for _, second := range bin {
 			for kind, count := range second {
 				if i, found := slices.BinarySearch(f.Names, kind.Verb); found {
-					column[i] += float64(count)
+					column[i] += float64(count) / float64(len(bin))
 				}
 			}
-			f.Columns = append(f.Columns, column)
 		}
+		f.Columns = append(f.Columns, column)
 	}
 	return f
 }

@@ -1,11 +1,14 @@
 package page
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/fleet"
 )
 
@@ -23,10 +26,10 @@ func loadPage() LoadPage {
 	return LoadPage{
 		Kubernetes: "1.37", Nodes: 10, Claims: 4, Settings: fleet.Settings{Quiet: time.Minute, Reboots: 10, Flicker: time.Minute},
 		Phases: []fleet.Phase{
-			{Name: fleet.PhaseQuiet, Means: "Nothing.", Daemons: 10, Requests: of(10, watch), Most: of(1, watch)},
+			{Name: fleet.PhaseQuiet, Means: "Nothing.", Daemons: 10, Seconds: []map[fleet.Kind]uint64{{}, {}, {}}, Requests: of(10, watch), Most: of(1, watch)},
 			{Name: fleet.PhaseRestart, Daemons: 10, Requests: of(10, watch), Most: of(1, watch), Seconds: []map[fleet.Kind]uint64{of(10, watch)}},
 			{Name: fleet.PhaseKubelets, Daemons: 10, Requests: of(10, slice), Most: of(1, slice), Each: []time.Duration{time.Second, 2 * time.Second}},
-			{Name: fleet.PhaseFlicker, Daemons: 10, Requests: of(60, slice, event), Most: map[fleet.Kind]uint64{slice: 6, event: 20}},
+			{Name: fleet.PhaseFlicker, Daemons: 10, Requests: of(60, slice, event), Most: map[fleet.Kind]uint64{slice: 6, event: 20}, Seconds: slices.Repeat([]map[fleet.Kind]uint64{of(2, slice, event)}, 8)},
 		},
 	}
 }
@@ -38,6 +41,22 @@ func TestGoalsOfLoadAreMetUpToTheLimit(t *testing.T) {
 	}
 	if again := loadPage().text(); again != text {
 		t.Error("the page is another one each time")
+	}
+}
+
+func TestFigureOfLoadGolden(t *testing.T) {
+	files.Golden(t, "testdata/api-load.svg", loadPage().figure().SVG())
+}
+
+// Columns are of ten seconds, whatever begins in between.
+func TestBinsOfTheFigure(t *testing.T) {
+	f := loadPage().figure()
+	if len(f.Columns) != 2 || len(f.Marks) != 4 || f.Marks[3].At != 4 {
+		t.Fatalf("%d columns, marks %v", len(f.Columns), f.Marks)
+	}
+	// 10 watches, and 2 updates and 2 events in each of 6 + 2 seconds.
+	if got, want := fmt.Sprint(f.Names, f.Columns), "[create update watch] [[1.2 1.2 1] [2 2 0]]"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
