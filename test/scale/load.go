@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -40,6 +42,18 @@ func part() error {
 	return fleet.Serve(fleet.Standard())
 }
 
+// flowControl is what the chart installs for the daemons, if it is asked to.
+func (c config) flowControl(ctx context.Context) (fleet.FlowControl, error) {
+	helm := exec.CommandContext(ctx, c.helm, "template", "dra-driver-numa", filepath.Join(c.repository, "deployments/helm/dra-driver-numa"), "--namespace", fleet.Namespace,
+		"--set", "flowControl.enabled=true,serviceAccount.name="+fleet.Account, "--show-only", "templates/flowcontrol.yaml")
+	helm.Stderr = os.Stderr
+	text, err := helm.Output()
+	if err != nil {
+		return fleet.FlowControl{}, fmt.Errorf("%s: %w", helm, err)
+	}
+	return fleet.ReadFlowControl(string(text))
+}
+
 // load runs the daemons of many nodes against a control plane.
 func (c config) load(ctx context.Context) (err error) {
 	began := time.Now()
@@ -52,6 +66,10 @@ func (c config) load(ctx context.Context) (err error) {
 		return err
 	}
 	machine, err := shape.Machine()
+	if err != nil {
+		return err
+	}
+	control, err := c.flowControl(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,6 +99,9 @@ func (c config) load(ctx context.Context) (err error) {
 		return err
 	}
 	if p.Phases, err = f.Run(ctx, during); err != nil {
+		return err
+	}
+	if p.Starts, err = f.Starts(ctx, control, c.starts); err != nil {
 		return err
 	}
 	p.LoadAfter, p.Took = host.Load(), time.Since(began)

@@ -43,6 +43,8 @@ type config struct {
 	daemons int // 0: trials run
 	claims  int
 	during  fleet.Settings
+	starts  int // pairs
+	helm    string
 }
 
 func main() {
@@ -87,6 +89,8 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.during.Reboots, "reboots", 1000, "with -daemons: how many nodes reboot, if there are as many")
 	f.DurationVar(&c.during.Quiet, "quiet", time.Minute, "with -daemons: how long nothing happens")
 	f.DurationVar(&c.during.Flicker, "flicker", time.Minute, "with -daemons: how long partitions come and go")
+	f.IntVar(&c.starts, "starts", 4, "with -daemons: how many pairs of starts of all daemons run, without and with the chart's flow control")
+	f.StringVar(&c.helm, "helm", "helm", "with -daemons: `program` that renders the chart")
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
@@ -110,6 +114,9 @@ func parse(args []string) (config, error) {
 	}
 	if c.during.Reboots < 0 || c.during.Quiet < time.Second || c.during.Flicker < time.Second {
 		return c, fmt.Errorf("-reboots %d -quiet %s -flicker %s: allowed are 0 or more reboots, and a second or more", c.during.Reboots, c.during.Quiet, c.during.Flicker)
+	}
+	if c.starts < 2 {
+		return c, fmt.Errorf("-starts %d: a ratio with its interval needs 2 or more", c.starts)
 	}
 	if c.pairs < 2 {
 		return c, fmt.Errorf("-pairs %d: a ratio with its interval needs 2 or more", c.pairs)

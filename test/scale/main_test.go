@@ -19,6 +19,7 @@ func TestFlags(t *testing.T) {
 		"-sizes many":           "many",
 		"-sizes 20 -pods 321":   "20 nodes have room for 1 to 320",
 		"-pairs 1":              "needs 2 or more",
+		"-starts 1":             "needs 2 or more",
 		"-too-much -1":          "0 or more",
 		"-sizes 100 nonsense":   `unexpected argument "nonsense"`,
 		"-sizes 100 -unknown=1": "unknown",

@@ -7,27 +7,28 @@ import (
 	"strings"
 )
 
-// Columns is a figure with stacked columns, on linear axes: what there was in each second,
-// by name. It has eight names at most.
+// Columns is a figure with stacked columns, on linear axes: what there was in each span of
+// time, by name. It has eight names at most.
 type Columns struct {
 	Title, XLabel string
+	Width         int // of a column, on the horizontal axis
 	Names         []string
-	Columns       [][]float64 // one for each second: a value for each name
+	Columns       [][]float64 // a value for each name
 	Marks         []Mark      // ascending
 }
 
-// Mark is a line at the begin of a column, with a text.
+// Mark is a line at a place of the horizontal axis, with a text.
 type Mark struct {
 	At   int
 	Text string
 }
 
-// tickOf returns how many columns lie between two numbers below the axis: 10 numbers or
+// tickOf returns what lies between two numbers below an axis of this length: 10 numbers or
 // fewer are legible.
-func tickOf(columns int) int {
+func tickOf(length int) int {
 	tick := 1
 	for _, factor := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000} {
-		if columns/tick > 10 {
+		if length/tick > 10 {
 			tick = factor
 		}
 	}
@@ -67,7 +68,8 @@ func (f Columns) SVG() string {
 	floor := marksTop + height - top - bottom
 	size := floor + bottom
 	y := scale(0, math.Ceil(highest/step)*step, floor, marksTop)
-	x := scale(0, float64(max(len(f.Columns), 1)), left, width-right/2)
+	length := f.Width * len(f.Columns)
+	x := scale(0, float64(max(length, 1)), left, width-right/2)
 	var b strings.Builder
 	begin(&b, size, f.Title, "Both axes are linear.")
 	for value := 0.0; value <= highest+step; value += step {
@@ -76,14 +78,14 @@ func (f Columns) SVG() string {
 			fmt.Fprintf(&b, "<text class=\"small end\" x=\"%d\" y=\"%.1f\">%s</text>\n", left-8, at+4, Number(value))
 		}
 	}
-	for at := 0; at <= len(f.Columns); at += tickOf(len(f.Columns)) {
+	for at := 0; at <= length; at += tickOf(length) {
 		fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%.1f\" y=\"%d\">%d</text>\n", x(float64(at)), floor+18, at)
 	}
 	for i, column := range f.Columns {
 		sum := 0.0
 		for hue, value := range column {
 			if value > 0 {
-				fmt.Fprintf(&b, "<rect class=\"hue%d dot\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n", hue, x(float64(i)), y(sum+value), x(1)-x(0), y(sum)-y(sum+value))
+				fmt.Fprintf(&b, "<rect class=\"hue%d dot\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n", hue, x(float64(i*f.Width)), y(sum+value), x(float64(f.Width))-x(0), y(sum)-y(sum+value))
 			}
 			sum += value
 		}

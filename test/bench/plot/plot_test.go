@@ -16,8 +16,8 @@ func TestFiguresAreWellFormedAndShowEachName(t *testing.T) {
 			{"one <1>", []float64{10, 1e6}}, {"two", []float64{1e3, 1e6}},
 		}}.SVG(),
 		Bars{Title: "A & B", Note: "less is better", Bars: []Bar{{"one <1>", 0.01, 0.005, 0.02, 0.02}, {"two", 1, 1, 1, 0}}}.SVG(),
-		Columns{Title: "A & B", XLabel: "seconds", Names: []string{"one <1>"}, Columns: [][]float64{{0}, {37}}, Marks: []Mark{{1, "two"}}}.SVG(),
-		Columns{Title: "A & B", XLabel: "seconds", Names: []string{"one <1>", "two"}}.SVG(),
+		Columns{Title: "A & B", XLabel: "seconds", Width: 1, Names: []string{"one <1>"}, Columns: [][]float64{{0}, {37}}, Marks: []Mark{{1, "two"}}}.SVG(),
+		Columns{Title: "A & B", XLabel: "seconds", Width: 1, Names: []string{"one <1>", "two"}}.SVG(),
 	} {
 		var text strings.Builder
 		for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {
@@ -49,7 +49,7 @@ func TestFiguresAreWellFormedAndShowEachName(t *testing.T) {
 // A phase without much to do is short: its text and the next one begin at nearly the same
 // second.
 func TestTextsOfMarksDoNotOverlap(t *testing.T) {
-	svg := Columns{Columns: make([][]float64, 1000), Marks: []Mark{{0, "a"}, {1, "b"}, {2, "c"}, {900, "d"}}}.SVG()
+	svg := Columns{Width: 1, Columns: make([][]float64, 1000), Marks: []Mark{{0, "a"}, {1, "b"}, {2, "c"}, {900, "d"}}}.SVG()
 	var at []float64
 	for _, match := range regexp.MustCompile(`translate\(([0-9.]+) `).FindAllStringSubmatch(svg, -1) {
 		x, err := strconv.ParseFloat(match[1], 64)

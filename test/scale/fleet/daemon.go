@@ -33,6 +33,7 @@ type daemon struct {
 	machine  numa.Machine
 	config   *rest.Config              // of its service account
 	requests kubeletplugin.APIRequests // in all of its lives
+	trace    trace
 
 	faulty atomic.Bool // the kernel has made the partitions of the claims invalid
 	life   *life       // nil while it does not run
@@ -94,6 +95,7 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	}
 	config := rest.CopyConfig(d.config)
 	config.Dial = l.connections.dial // of its own: client-go would share those of equal configurations
+	config.Wrap(d.trace.of(ctx))
 	client, err := kubeletplugin.NewClient(config, &d.requests)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -41,23 +42,32 @@ type Fleet struct {
 	Stall     time.Duration // for how long no daemon may make progress before an error
 	Progress  func(format string, args ...any)
 
-	admin  kubernetes.Interface
-	others kubernetes.Interface
-	parts  []*remote
-	claims map[string][]Claim // by node
-	slices *slicesWatch
+	admin   kubernetes.Interface
+	daemons *rest.Config
+	others  kubernetes.Interface
+	parts   []*remote
+	claims  map[string][]Claim // by node
+	slices  *slicesWatch
+	work    []Work // of the phase that runs, if it is noted
 }
 
-// namespace is that of the service accounts and of the claims.
-const namespace = metav1.NamespaceDefault
+// Namespace is that of the service accounts and of the claims, and Account the service account
+// of the daemons.
+const (
+	Namespace = metav1.NamespaceDefault
+	Account   = "daemons"
+)
 
 // Open creates the nodes and the two users, and starts the processes of the daemons.
 func (f *Fleet) Open(ctx context.Context) (err error) {
 	if f.admin, err = kubernetes.NewForConfig(f.Config); err != nil {
 		return err
 	}
-	daemons, err := f.user(ctx, "daemons")
-	if err != nil {
+	// Pods need that of their namespace. The controller that makes it may come later.
+	if _, err := f.admin.CoreV1().ServiceAccounts(Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if f.daemons, err = f.user(ctx, Account); err != nil {
 		return err
 	}
 	others, err := f.user(ctx, "others")
@@ -68,7 +78,7 @@ func (f *Fleet) Open(ctx context.Context) (err error) {
 	if f.others, err = kubernetes.NewForConfig(others); err != nil {
 		return err
 	}
-	if err := f.startParts(ctx, daemons); err != nil {
+	if err := f.startParts(ctx, f.daemons); err != nil {
 		return err
 	}
 	err = f.each(ctx, f.Nodes, func(ctx context.Context, node string) error {
@@ -96,20 +106,20 @@ func (f *Fleet) Close() {
 // user creates a service account that may do everything, and returns its configuration.
 // The API server's priority and fairness holds for it, and not for an administrator.
 func (f *Fleet) user(ctx context.Context, name string) (*rest.Config, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
-	if _, err := f.admin.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace}}
+	if _, err := f.admin.CoreV1().ServiceAccounts(Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create service account %s: %w", name, err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "scale-" + name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: namespace}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: Namespace}},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 	}
 	if _, err := f.admin.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create cluster role binding %s: %w", binding.Name, err)
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(24 * 3600))}}
-	token, err := f.admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
+	token, err := f.admin.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create token of service account %s: %w", name, err)
 	}
@@ -206,7 +216,7 @@ func (f *Fleet) createClaims(ctx context.Context) error {
 }
 
 func (f *Fleet) createClaim(ctx context.Context, node string, i int) (*resourceapi.ResourceClaim, error) {
-	claims := f.admin.ResourceV1().ResourceClaims(namespace)
+	claims := f.admin.ResourceV1().ResourceClaims(Namespace)
 	zone := f.Machine.Zones[i%len(f.Machine.Zones)]
 	cpus := map[resourceapi.QualifiedName]resource.Quantity{deviceclasses.CapacityCPU: *resource.NewQuantity(shape.PodCPUs, resource.DecimalSI)}
 	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", node, i)}}
@@ -219,7 +229,7 @@ func (f *Fleet) createClaim(ctx context.Context, node string, i int) (*resourcea
 	}
 	pod := shape.Shape{}.Pod(claim.Name, nil, "")
 	pod.Spec.NodeName = node
-	if pod, err = f.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+	if pod, err = f.admin.CoreV1().Pods(Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
 	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: pod.Name, UID: pod.UID}}
@@ -234,6 +244,7 @@ func (f *Fleet) createClaim(ctx context.Context, node string, i int) (*resourcea
 
 // deleteSlices does what kubelets do that start.
 func (f *Fleet) deleteSlices(ctx context.Context, node string) error {
+	f.slices.ask(node)
 	own := metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorNodeName + "=" + node}
 	return f.admin.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, own)
 }

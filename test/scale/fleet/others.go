@@ -13,10 +13,10 @@ import (
 // too, followed by a read.
 const askPeriod = 50 * time.Millisecond
 
-// askAsAnother writes and reads an object of its own until ctx ends. It returns how long
-// each request took.
-func (f *Fleet) askAsAnother(ctx context.Context) (took []time.Duration, err error) {
-	maps := f.others.CoreV1().ConfigMaps(namespace)
+// askAsAnother writes and reads an object of its own until asking ends. It returns how long
+// each request took, with the last one.
+func (f *Fleet) askAsAnother(ctx, asking context.Context) (took []time.Duration, err error) {
+	maps := f.others.CoreV1().ConfigMaps(Namespace)
 	object, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "another-"}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("create the object of another user: %w", err)
@@ -25,7 +25,7 @@ func (f *Fleet) askAsAnother(ctx context.Context) (took []time.Duration, err err
 	defer every.Stop()
 	for i := 0; ; i++ {
 		select {
-		case <-ctx.Done():
+		case <-asking.Done():
 			return took, nil
 		case <-every.C:
 		}
@@ -35,9 +35,6 @@ func (f *Fleet) askAsAnother(ctx context.Context) (took []time.Duration, err err
 			object, err = maps.Update(ctx, object, metav1.UpdateOptions{})
 		} else {
 			object, err = maps.Get(ctx, object.Name, metav1.GetOptions{})
-		}
-		if ctx.Err() != nil {
-			return took, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("use the object of another user: %w", err)

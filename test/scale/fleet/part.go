@@ -57,9 +57,11 @@ func (p *Part) Open(options PartOptions, _ *None) error {
 		return err
 	}
 	p.options = options
+	var now clock
+	go now.run()
 	config := &rest.Config{Host: options.Host, BearerToken: options.Token, TLSClientConfig: rest.TLSClientConfig{CAData: options.CA}}
 	for i, node := range options.Nodes {
-		d := &daemon{node: node, folder: filepath.Join(options.Folder, fmt.Sprint(i)), boot: "first", machine: machine, config: config}
+		d := &daemon{node: node, folder: filepath.Join(options.Folder, fmt.Sprint(i)), boot: "first", machine: machine, config: config, trace: trace{clock: &now}}
 		if err := d.install(); err != nil {
 			return err
 		}
@@ -184,7 +186,20 @@ func (p *Part) setFaulty(nodes []string, faulty bool) error {
 // Counts answers with the requests so far of each daemon.
 func (p *Part) Counts(_ None, all *[]Counts) error {
 	for _, d := range p.daemons {
-		*all = append(*all, d.requests.Read())
+		*all = append(*all, Counts{d.requests.Read(), d.trace.ends()})
+	}
+	return nil
+}
+
+// Work answers with what the daemons of some nodes did in their windows, which begin after the
+// last call.
+func (p *Part) Work(windows map[string]Window, all *map[string]Work) error {
+	*all = make(map[string]Work)
+	for _, d := range p.daemons {
+		spans := d.trace.take()
+		if window, ok := windows[d.node]; ok {
+			(*all)[d.node] = workIn(spans, window)
+		}
 	}
 	return nil
 }

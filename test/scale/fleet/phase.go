@@ -24,6 +24,9 @@ func (k Kind) Writes() bool {
 	return true
 }
 
+// Watches says whether requests of the kind give a daemon all objects there are.
+func (k Kind) Watches() bool { return k.Verb == "list" || k.Verb == "watch" }
+
 // Phase is what was measured while one thing happened to the daemons.
 type Phase struct {
 	Name    string
@@ -38,8 +41,11 @@ type Phase struct {
 	Most         map[Kind]uint64 // the most of one daemon, for each kind
 	Refused      uint64          // requests that were answered with 429
 	Unanswered   uint64          // requests that failed without an answer, such as those that took too long
+	Ended        uint64          // watches that the API server ended, or lost
+	Watches      uint64          // the most lists, or watches, of one kind by one daemon, without as many as had ended
+	Work         []Work          // of each daemon until its slices were back; nil if they were not away
 	Seconds      []map[Kind]uint64
-	Others       []time.Duration // how long each request of another user took
+	Others       []time.Duration // how long each request of another user took that began before the end
 	APIServerCPU time.Duration
 }
 
@@ -80,15 +86,18 @@ const (
 	unanswered = 0
 )
 
-// Counts are the requests so far of one daemon.
-type Counts map[kubeletplugin.APIRequest]uint64
+// Counts are of one daemon, so far.
+type Counts struct {
+	Requests map[kubeletplugin.APIRequest]uint64
+	Ended    uint64 // watches that the API server ended, or lost
+}
 
 // sum adds the requests of daemons that were answered. Client-go repeats what the API server
 // was too busy for: that counts once.
 func sum(all []Counts) map[Kind]uint64 {
 	sums := make(map[Kind]uint64)
 	for _, one := range all {
-		for request, count := range one {
+		for request, count := range one.Requests {
 			if request.Code != tooMany && request.Code != unanswered {
 				sums[Kind{request.Verb, request.Resource}] += count
 			}
@@ -118,19 +127,24 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 	if err != nil {
 		return p, err
 	}
+	if err := f.traces(ctx, nil); err != nil {
+		return p, err
+	}
 	cpu, err := proc.CPUTime(f.Proc, f.APIServer)
 	if err != nil {
 		return p, err
 	}
 	watching, stop := context.WithCancel(ctx)
+	asking, enough := context.WithCancel(watching)
 	var group sync.WaitGroup
 	var others []time.Duration
 	var sampleFailed, othersFailed error
 	group.Go(func() { p.Seconds, sampleFailed = f.sample(ctx, watching) })
-	group.Go(func() { others, othersFailed = f.askAsAnother(watching) })
+	group.Go(func() { others, othersFailed = f.askAsAnother(ctx, asking) })
 	began := time.Now()
 	p.Each, err = do(ctx)
 	p.Took = time.Since(began)
+	enough()
 	if err == nil {
 		err = sleep(ctx, settle)
 	}
@@ -151,16 +165,22 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 		return p, err
 	}
 	p.Requests, p.Most, p.Others, p.APIServerCPU = since(sum(before), sum(after)), make(map[Kind]uint64), others, end-cpu
+	p.Work = f.work
 	for i := range after {
+		ended := after[i].Ended - before[i].Ended
+		p.Ended += ended
 		for kind, count := range since(sum(before[i:i+1]), sum(after[i:i+1])) {
 			p.Most[kind] = max(p.Most[kind], count)
+			if kind.Watches() && count > ended {
+				p.Watches = max(p.Watches, count-ended)
+			}
 		}
-		for request, count := range after[i] {
+		for request, count := range after[i].Requests {
 			switch request.Code {
 			case tooMany:
-				p.Refused += count - before[i][request]
+				p.Refused += count - before[i].Requests[request]
 			case unanswered:
-				p.Unanswered += count - before[i][request]
+				p.Unanswered += count - before[i].Requests[request]
 			}
 		}
 	}

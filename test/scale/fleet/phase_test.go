@@ -11,10 +11,11 @@ func TestRequestsOfAPhaseAreThoseInBetween(t *testing.T) {
 	request := func(verb, resource string, code int) kubeletplugin.APIRequest {
 		return kubeletplugin.APIRequest{Verb: verb, Resource: resource, Code: code}
 	}
-	before := []Counts{{request("create", "events", 201): 2, request("watch", "resourceslices", 200): 1}, {}}
+	type requests = map[kubeletplugin.APIRequest]uint64
+	before := []Counts{{Requests: requests{request("create", "events", 201): 2, request("watch", "resourceslices", 200): 1}}, {}}
 	after := []Counts{
-		{request("create", "events", 201): 5, request("create", "events", 429): 1, request("watch", "resourceslices", 200): 1},
-		{request("get", "nodes", 200): 1, request("get", "pods", 0): 7},
+		{Requests: requests{request("create", "events", 201): 5, request("create", "events", 429): 1, request("watch", "resourceslices", 200): 1}},
+		{Requests: requests{request("get", "nodes", 200): 1, request("get", "pods", 0): 7}},
 	}
 	want := map[Kind]uint64{{"create", "events"}: 3, {"get", "nodes"}: 1}
 	if got := since(sum(before), sum(after)); !maps.Equal(got, want) {

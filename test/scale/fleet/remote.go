@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/rpc"
 	"os"
 	"os/exec"
@@ -164,6 +165,17 @@ func (f *Fleet) counts(ctx context.Context) (all []Counts, err error) {
 		return func() { all = append(all, answer...) }, err
 	})
 	return all, err
+}
+
+// traces forgets what the daemons have done so far. What each of them did in its window is
+// the work of the phase.
+func (f *Fleet) traces(ctx context.Context, windows map[string]Window) error {
+	f.work = nil
+	return f.ask(func(part *remote) (func(), error) {
+		var answer map[string]Work
+		err := part.call(ctx, "Work", windows, &answer)
+		return func() { f.work = slices.AppendSeq(f.work, maps.Values(answer)) }, err
+	})
 }
 
 // sum returns the requests so far of all daemons together.

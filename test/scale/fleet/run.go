@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,8 +20,9 @@ type Settings struct {
 // flicker. The daemon waits for a second before it believes that one is invalid.
 const flickerPeriod = 3 * time.Second
 
-// The names of the phases that have goals.
+// The names of the phases that the page looks for.
 const (
+	PhaseNone     = "no daemon runs"
 	PhaseQuiet    = "nothing happens"
 	PhaseRestart  = "all daemons restart"
 	PhaseKubelets = "kubelets restart, some at a time"
@@ -38,7 +40,7 @@ func (f *Fleet) Run(ctx context.Context, s Settings) (phases []Phase, err error)
 		do    func(context.Context) ([]time.Duration, error)
 	}{
 		{
-			Phase{Name: "no daemon runs", Means: "Only the control plane runs: what another user waits for without this driver."},
+			Phase{Name: PhaseNone, Means: "Only the control plane runs: what another user waits for without this driver."},
 			func(ctx context.Context) ([]time.Duration, error) { return nil, sleep(ctx, s.Quiet/2) },
 		},
 		{
@@ -104,7 +106,7 @@ func (f *Fleet) restartKubelets(ctx context.Context) (away []time.Duration, err 
 		}
 		return f.waitForSlices(ctx, []string{node}, began)
 	})
-	return f.away(), err
+	return f.away(), errors.Join(err, f.noteWork(ctx))
 }
 
 // restartAllKubelets does not wait in between.
@@ -114,7 +116,16 @@ func (f *Fleet) restartAllKubelets(ctx context.Context) (away []time.Duration, e
 		return nil, err
 	}
 	err = f.waitForSlices(ctx, f.Nodes, began)
-	return f.away(), err
+	return f.away(), errors.Join(err, f.noteWork(ctx))
+}
+
+// noteWork notes what each daemon did until the slices of its node were back.
+func (f *Fleet) noteWork(ctx context.Context) error {
+	windows := make(map[string]Window)
+	for _, node := range f.Nodes {
+		windows[node] = f.slices.window(node)
+	}
+	return f.traces(ctx, windows)
 }
 
 // waitForSlices waits until slices that were deleted after a time are back.

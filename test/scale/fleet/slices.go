@@ -23,12 +23,13 @@ type slicesWatch struct {
 	mu      sync.Mutex
 	written map[string]time.Time // by node
 	deleted map[string]time.Time
+	asked   map[string]time.Time // when the deletion was asked for
 }
 
 // watchSlices returns once it knows the slices there are.
 func watchSlices(ctx context.Context, client kubernetes.Interface) (*slicesWatch, error) {
 	ctx, stop := context.WithCancel(ctx)
-	w := &slicesWatch{stop: stop, written: make(map[string]time.Time), deleted: make(map[string]time.Time)}
+	w := &slicesWatch{stop: stop, written: make(map[string]time.Time), deleted: make(map[string]time.Time), asked: make(map[string]time.Time)}
 	ours := func(list *metav1.ListOptions) {
 		list.FieldSelector = resourceapi.ResourceSliceSelectorDriver + "=" + driver.Name
 	}
@@ -65,4 +66,18 @@ func (w *slicesWatch) times(node string) (written, deleted time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.written[node], w.deleted[node]
+}
+
+// ask notes that the slices of a node are deleted from now on.
+func (w *slicesWatch) ask(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked[node] = time.Now()
+}
+
+// window is from when the last deletion was asked for until the slices were last written.
+func (w *slicesWatch) window(node string) Window {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Window{w.asked[node], w.written[node]}
 }

@@ -25,6 +25,7 @@ type LoadPage struct {
 	Claims     int // of each node
 	Settings   fleet.Settings
 	Phases     []fleet.Phase
+	Starts     []fleet.Pair
 }
 
 const loadFigure = "api-load.svg"
@@ -35,7 +36,7 @@ func (p LoadPage) Write(folder string) error {
 }
 
 func (p LoadPage) text() string {
-	return strings.Join([]string{loadIntroduction, p.machine(), p.goals(), p.phases(), p.each(), p.requests(), p.notes()}, "\n")
+	return strings.Join([]string{loadIntroduction, p.machine(), p.goals(), p.phases(), p.each(), p.back(), p.flowControl(), p.requests(), p.notes()}, "\n")
 }
 
 const loadIntroduction = `<!-- make api-load writes this page. Do not edit it. -->
@@ -65,38 +66,39 @@ func (p LoadPage) phase(name string) (phase fleet.Phase, ok bool) {
 	return phase, false
 }
 
-// The goals. Those of slices and events are what one node may write in any minute.
+// The goals. Those of a daemon whose slices are away count what it does itself: a dry run, and
+// for its first slices the kubelet helper's read of the node and 1 s of that helper's patience.
+// Those of slices and events are what one node may write in any minute.
 const (
-	slicesBack      = 2 * time.Second
+	roundTrips      = 3
+	ownWaits        = 2 * time.Second
 	slicesPerMinute = 6
 	eventsPerMinute = 20
 )
 
 func (p LoadPage) goals() string {
 	var rows [][]string
+	judge := func(name, what, limit, measured string, verdict compare.Verdict) {
+		rows = append(rows, []string{name, what, limit, measured, "**" + string(verdict) + "**"})
+	}
 	goal := func(name, what, limit, measured string, met bool) {
 		verdict := compare.Missed
 		if met {
 			verdict = compare.Met
 		}
-		rows = append(rows, []string{name, what, limit, measured, "**" + string(verdict) + "**"})
+		judge(name, what, limit, measured, verdict)
 	}
 	if quiet, ok := p.phase(fleet.PhaseQuiet); ok {
 		goal(quiet.Name, "writes of all daemons in "+p.Settings.Quiet.String(), "0", fmt.Sprint(quiet.Writes()), quiet.Writes() == 0)
 	}
 	if restart, ok := p.phase(fleet.PhaseRestart); ok {
 		goal(restart.Name, "writes of all daemons", "0", fmt.Sprint(restart.Writes()), restart.Writes() == 0)
-		most := uint64(0)
-		for kind, count := range restart.Most {
-			if kind.Verb == "list" || kind.Verb == "watch" {
-				most = max(most, count)
-			}
-		}
-		goal(restart.Name, "lists, and watches, of one kind of object by one daemon", "1", fmt.Sprint(most), most <= 1)
+		goal(restart.Name, "lists, and watches, of one kind of object by one daemon", "1", fmt.Sprint(restart.Watches), restart.Watches <= 1)
 	}
 	if kubelets, ok := p.phase(fleet.PhaseKubelets); ok {
-		longest := slices.Max(kubelets.Each)
-		goal(kubelets.Name, "longest time without slices, of any node", "≤ "+slicesBack.String(), duration(longest), longest <= slicesBack)
+		trips, waits := most(kubelets.Work)
+		goal(kubelets.Name, "requests of one daemon until its slices are back", fmt.Sprintf("≤ %d", roundTrips), fmt.Sprint(trips), trips <= roundTrips)
+		judge(kubelets.Name, "what one daemon waits for by itself until then", "≤ "+ownWaits.String(), between(waits), waits.AtMost(float64(ownWaits)))
 	}
 	if flicker, ok := p.phase(fleet.PhaseFlicker); ok {
 		minutes := max(1, p.Settings.Flicker.Minutes())
@@ -117,35 +119,30 @@ func (p LoadPage) goals() string {
 			goal(flicker.Name, row.what+" of one node in "+p.Settings.Flicker.String(), fmt.Sprintf("≤ %d", limit), fmt.Sprint(row.got), row.got <= limit)
 		}
 	}
-	return "## Goals\n" + plot.Table([]string{"phase", "what", "goal", "measured", "verdict"}, rows) + p.reasons()
+	return "## Goals\n" + plot.Table([]string{"phase", "what", "goal", "measured", "verdict"}, rows) + p.ended()
 }
 
-// reasons says what is known of goals that are missed on a busy machine.
-func (p LoadPage) reasons() (text string) {
-	if restart, ok := p.phase(fleet.PhaseRestart); ok {
-		watches := uint64(0)
-		for kind, count := range restart.Requests {
-			if kind.Verb == "watch" {
-				watches += count
-			}
-		}
-		if daemons := uint64(restart.Daemons); watches > daemons {
-			text += fmt.Sprintf("\n%s: %d daemons began %d watches. Some daemons began another one in a phase in which the API server refused\n"+
-				"%d requests and left %d without an answer.\n", restart.Name, daemons, watches, restart.Refused, restart.Unanswered)
-		}
+// most is of the daemons that did most: how many requests, and how long they waited by
+// themselves. That is between their clock and real time.
+func most(all []fleet.Work) (trips int, waits compare.Spread) {
+	for _, work := range all {
+		trips = max(trips, work.RoundTrips)
+		waits.Low, waits.High = max(waits.Low, float64(work.Waits)), max(waits.High, float64(work.Idle))
 	}
-	if kubelets, ok := p.phase(fleet.PhaseKubelets); ok && slices.Max(kubelets.Each) > slicesBack {
-		late := 0
-		for _, took := range kubelets.Each {
-			if took > slicesBack {
-				late++
-			}
-		}
-		text += fmt.Sprintf("\n%s: %d of %d nodes were longer than %s without slices. The API server took\n"+
-			"%s of CPU time in %s, and all daemons and kubelets share what is left of this machine.\n",
-			kubelets.Name, late, len(kubelets.Each), slicesBack, duration(kubelets.APIServerCPU), duration(kubelets.Took))
+	return trips, waits
+}
+
+func between(waits compare.Spread) string {
+	return plot.Duration(waits.Low) + " to " + plot.Duration(waits.High)
+}
+
+// ended says which watches do not count as those of a daemon that restarts.
+func (p LoadPage) ended() string {
+	restart, ok := p.phase(fleet.PhaseRestart)
+	if !ok || restart.Ended == 0 {
+		return ""
 	}
-	return text
+	return fmt.Sprintf("\n%s: watches that the API server ended, or lost: %d. As many that followed them do not count.\n", restart.Name, restart.Ended)
 }
 
 func (p LoadPage) phases() string {
@@ -156,7 +153,7 @@ func (p LoadPage) phases() string {
 			fmt.Sprint(phase.Refused), fmt.Sprint(phase.Unanswered), duration(phase.APIServerCPU), percentile(phase.Others, 0.5), percentile(phase.Others, 0.99),
 		})
 	}
-	return "## Phases\n![Requests of all daemons in each second](" + loadFigure + ")\n\n" +
+	return "## Phases\n![" + figureTitle + "](" + loadFigure + ")\n\n" +
 		"Another user writes and reads a small object of its own, with 20 requests a second. Its latency is the last two columns.\n\n" +
 		plot.Table([]string{"phase", "daemons", "took", "requests", "writes", "in the busiest second", "refused (429)", "without an answer", "CPU time of the API server", "latency of another user, p50", "p99"}, rows)
 }
@@ -180,6 +177,32 @@ func (p LoadPage) each() string {
 		plot.Table([]string{"phase", "how many", "p50", "p99", "longest"}, rows)
 }
 
+// back is "" if no slices were away.
+func (p LoadPage) back() string {
+	var rows [][]string
+	for _, phase := range p.Phases {
+		if len(phase.Work) == 0 {
+			continue
+		}
+		var waits, idle []time.Duration
+		for _, work := range phase.Work {
+			waits, idle = append(waits, work.Waits), append(idle, work.Idle)
+		}
+		trips, longest := most(phase.Work)
+		median := compare.Spread{Low: float64(stats.Percentile(waits, 0.5)), High: float64(stats.Percentile(idle, 0.5))}
+		rows = append(rows, []string{phase.Name, percentile(phase.Each, 0.5), fmt.Sprint(trips), between(median), between(longest)})
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return "## What a daemon does until its slices are back\n" + `A daemon waits by itself while none of its requests is under way, and the next thing that happens is that it asks something.
+What it waits for the API server is no such wait. The first number is on a clock that stands still while the daemons' process
+has no CPU, so it is at least so long. The second one is in real time, and has what the daemon waited for a CPU. A goal is not
+decided if it is in between. The kubelet helper looks once a second whether its first list has come.
+
+` + plot.Table([]string{"phase", "slices are away, p50", "requests, at most", "waits by itself, p50", "waits by itself, longest"}, rows)
+}
+
 func (p LoadPage) requests() string {
 	var rows [][]string
 	for _, phase := range p.Phases {
@@ -201,8 +224,13 @@ func kinds(of map[fleet.Kind]uint64) []fleet.Kind {
 	})
 }
 
+// binSeconds is how much time a column of the figure covers.
+const binSeconds = 10
+
+var figureTitle = fmt.Sprintf("Requests of all daemons per second, mean of %d seconds", binSeconds)
+
 func (p LoadPage) figure() plot.Columns {
-	f := plot.Columns{Title: "Requests of all daemons in each second", XLabel: "seconds"}
+	f := plot.Columns{Title: figureTitle, XLabel: "seconds", Width: binSeconds}
 	verbs := map[string]bool{}
 	for _, phase := range p.Phases {
 		for kind := range phase.Requests {
@@ -210,17 +238,21 @@ func (p LoadPage) figure() plot.Columns {
 		}
 	}
 	f.Names = slices.Sorted(maps.Keys(verbs))
+	var seconds []map[fleet.Kind]uint64
 	for _, phase := range p.Phases {
-		f.Marks = append(f.Marks, plot.Mark{At: len(f.Columns), Text: phase.Name})
-		for _, second := range phase.Seconds {
-			column := make([]float64, len(f.Names))
+		f.Marks = append(f.Marks, plot.Mark{At: len(seconds), Text: phase.Name})
+		seconds = append(seconds, phase.Seconds...)
+	}
+	for bin := range slices.Chunk(seconds, binSeconds) {
+		column := make([]float64, len(f.Names))
+		for _, second := range bin {
 			for kind, count := range second {
 				if i, found := slices.BinarySearch(f.Names, kind.Verb); found {
-					column[i] += float64(count)
+					column[i] += float64(count) / float64(len(bin))
 				}
 			}
-			f.Columns = append(f.Columns, column)
 		}
+		f.Columns = append(f.Columns, column)
 	}
 	return f
 }
@@ -234,8 +266,8 @@ func (p LoadPage) notes() string {
 	text.WriteString(`
 All daemons share the CPUs of this machine with the control plane, and with the program that plays the kubelets. On real
 nodes, each daemon has CPUs of its own, and the requests of a restart come closer together. Daemons and the other user are
-service accounts without a flow schema of their own, so the API server's priority and fairness serves both from the
-same queues (` + "`service-accounts`" + `). The chart can give the daemons [a flow schema of their own](chart.md).
+service accounts. Without flow control of the chart, the API server's priority and fairness serves both from the same queues
+(` + "`service-accounts`" + `).
 
 No container runs here, and a minute is short. ` + "`make e2e-audit`" + ` has 60 claims run on a real node for 10 minutes, and
 fails if the audit log of the API server has a write of the driver. The kubelet may write meanwhile:
