@@ -222,8 +222,8 @@ func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []s
 	}
 	for _, round := range rounds {
 		for pair := range c.pairs {
-			for _, s := range round.shapes {
-				load := round.load
+			for _, i := range order(len(round.shapes), pair, c.pairs) {
+				s, load := round.shapes[i], round.load
 				r, err := on.Run(ctx, s, load)
 				if err != nil {
 					return nil, nil, err
@@ -254,6 +254,19 @@ func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []s
 type round struct {
 	load   trial.Load
 	shapes []shape.Shape
+}
+
+// order is that in which a pair runs so many trials. Each pair begins with another one, and every
+// other pair runs backwards, so that no trial always follows the same one.
+func order(trials, pair, pairs int) (list []int) {
+	first, step := pair*trials/pairs, 1
+	if pair%2 == 1 {
+		step = trials - 1
+	}
+	for i := range trials {
+		list = append(list, (first+i*step)%trials)
+	}
+	return list
 }
 
 // podsOfZone is how many pods fit on a NUMA node.

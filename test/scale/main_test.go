@@ -29,6 +29,34 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+func TestNoTrialAlwaysFollowsTheSameOne(t *testing.T) {
+	const pairs = 5
+	for trials := 4; trials < 20; trials++ {
+		first, before := map[int]bool{}, map[[2]int]int{}
+		for pair := range pairs {
+			list := order(trials, pair, pairs)
+			first[list[0]] = true
+			for i, trial := range list[1:] {
+				before[[2]int{list[i], trial}]++
+			}
+			if sorted := slices.Compact(slices.Sorted(slices.Values(list))); len(sorted) != trials || sorted[0] != 0 || sorted[trials-1] != trials-1 {
+				t.Errorf("%d trials, pair %d: %v", trials, pair, list)
+			}
+		}
+		if want := min(trials, pairs); len(first) != want {
+			t.Errorf("%d trials: %d are first, want %d", trials, len(first), want)
+		}
+		for two, times := range before {
+			if times > 3 {
+				t.Errorf("%d trials: %d follows %d in %d of %d pairs", trials, two[1], two[0], times, pairs)
+			}
+		}
+	}
+	if got, want := order(4, 1, 5), []int{0, 3, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 func TestDaemonsAreSpreadOverProcesses(t *testing.T) {
 	if count, err := processes(1); err != nil || count != 1 {
 		t.Errorf("one daemon: %d processes, %v", count, err)

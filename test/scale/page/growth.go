@@ -26,9 +26,7 @@ const growthIntroduction = `<!-- make scale-growth writes this page. Do not edit
 This page shows how much longer a pod takes the scheduler in a larger cluster. [Scheduling at scale](scale.md) says what the
 shapes are, and what is measured. ` + "`make scale-growth`" + ` measures everything again and writes this page.
 
-The shapes ran in turn, again and again, on the same cluster. A ratio is the geometric mean of the pairs, with the range in
-which the true ratio is in 95 of 100 cases (Student's t of the logarithms).
-`
+` + method
 
 // WriteGrowth writes the page about growth to the folder.
 func (p Page) WriteGrowth(folder string) error {

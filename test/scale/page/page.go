@@ -186,7 +186,10 @@ This page compares ways to publish the same machine: how fast a cluster places p
 control plane is real: etcd, API server, scheduler and controllers of one version of Kubernetes. The nodes are only
 objects, so no pod runs. ` + "`make scale`" + ` measures everything again and writes this page.
 
-The shapes ran in turn, again and again, on the same cluster. A ratio is the geometric mean of the pairs, with the range in
+` + method
+
+const method = `The shapes ran in turn, again and again, on the same cluster. Each of these pairs began with another shape, and every other
+one ran backwards, so no shape always ran after the same one. A ratio is the geometric mean of the pairs, with the range in
 which the true ratio is in 95 of 100 cases (Student's t of the logarithms).
 `
 
