@@ -38,6 +38,7 @@ type config struct {
 	tooMuch    int
 	attributes numbers
 	growth     bool
+	wait       time.Duration
 
 	part    bool
 	daemons int // 0: trials run
@@ -81,6 +82,7 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
 	f.BoolVar(&c.growth, "growth", false, "run only what shows how time grows with the number of nodes, and write a page of its own; default of -sizes: 500 5000")
+	f.DurationVar(&c.wait, "wait", 2*time.Minute, "how long to wait for a load average of 1 or less, which a build exceeds; above it, no goal is judged")
 	f.IntVar(&c.daemons, "daemons", 0, "run the daemons of so many nodes instead, and measure what they ask of the API server")
 	f.BoolVar(&c.part, "part", false, "run some of the daemons for another process, which talks over standard input and output")
 	f.IntVar(&c.claims, "claims", 4, "with -daemons: claims of each node; 16 at most")
@@ -153,6 +155,10 @@ func (n *numbers) Set(text string) error {
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "scale: "+format+"\n", args...) }
 
 func (c config) run(ctx context.Context) error {
+	if _, _, err := c.build(ctx); err != nil {
+		return err
+	}
+	host.Settle(ctx, c.wait, func(line string) { progress("%s", line) })
 	began := time.Now()
 	m, err := shape.Machine()
 	if err != nil {

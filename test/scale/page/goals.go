@@ -68,8 +68,7 @@ func (p Page) goals(ratios []ratio) string {
 	if len(rows) == 0 {
 		return "## Goals\nThe goals are for 500 nodes and more. None was measured.\n"
 	}
-	return "## Goals\nA goal is met if the whole range meets it, and missed if nothing of the range does. In between it is not decided.\n\n" +
-		plot.Table([]string{"what", "goal", "measured", "verdict"}, rows) + p.reason()
+	return "## Goals\n" + p.verdicts("make scale", []string{"what", "goal", "measured", "verdict"}, rows) + p.reason()
 }
 
 // timeouts counts the pods of the trials with pods that fit nowhere for which the

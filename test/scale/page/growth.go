@@ -34,14 +34,14 @@ func (p Page) WriteGrowth(folder string) error {
 	if err != nil {
 		return err
 	}
-	return plot.WritePage(folder, "scale-growth.md", text, nil)
+	return write(folder, growthPage, text, nil)
 }
 
 func (p Page) renderGrowth() (string, error) {
 	if err := p.complete(); err != nil {
 		return "", err
 	}
-	sections := []string{growthIntroduction, p.machine(), p.growthGoal()}
+	sections := []string{growthIntroduction, p.machine() + relation(scalePage), p.growthGoal()}
 	for _, nodes := range p.sizes() {
 		sections = append(sections, p.measured(nodes))
 	}
@@ -68,9 +68,8 @@ func (p Page) growthGoal() string {
 		rows = append(rows, []string{s.Name, interval(stats.Ratio(morePods, lessPods)), interval(stats.Ratio(moreTime, lessTime))})
 	}
 	return fmt.Sprintf("## Growth\nPods per second with %d nodes / those with %d nodes, of this driver / of another shape. It is 1 if a larger cluster\n"+
-		"slows both down alike. The goal is met if the whole range meets it, and missed if nothing of the range does. In between it is\n"+
-		"not decided.\n\n", large, small) +
-		plot.Table([]string{"other shape", "goal", "measured", "verdict"}, [][]string{row(shape.Cheapest), row(shape.Selected)}) +
+		"slows both down alike. ", large, small) +
+		p.verdicts("make scale-growth", []string{"other shape", "goal", "measured", "verdict"}, [][]string{row(shape.Cheapest), row(shape.Selected)}) +
 		fmt.Sprintf("\n%d nodes / %d nodes:\n\n", large, small) +
 		plot.Table([]string{"shape", "pods/s", "scheduler's CPU time per pod"}, rows) +
 		fmt.Sprintf("\nFor a pod, the scheduler looks for %d nodes where it fits in a cluster of %d nodes, and for %d in one of %d:\n"+

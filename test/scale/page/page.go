@@ -72,7 +72,7 @@ func (p Page) Write(folder string) error {
 	if err != nil {
 		return err
 	}
-	return plot.WritePage(folder, "scale.md", text, figures)
+	return write(folder, scalePage, text, figures)
 }
 
 // The figures.
@@ -89,7 +89,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	}
 	ratios := p.ratios()
 	figures = map[string]string{ratiosFigure: bars(ratios).SVG()}
-	sections := []string{introduction, p.machine(), p.goals(ratios), ratioSection(ratios)}
+	sections := []string{introduction, p.machine() + relation(growthPage), p.goals(ratios), ratioSection(ratios)}
 	if len(p.sizes()) > 1 {
 		sections = append(sections, growthSection)
 		figures[growthFigure] = p.growth().SVG()
@@ -201,4 +201,15 @@ func (p Page) machine() string {
 		[]string{"pairs", fmt.Sprint(p.Pairs)},
 		[]string{"duration", p.Took.Round(time.Second).String()},
 	)) + host.Note
+}
+
+// verdicts returns a table of goals with the verdicts in its last column, or without it if the machine was busy.
+func (p Page) verdicts(command string, header []string, rows [][]string) string {
+	if !host.Busy(p.Machine.Load) {
+		return "A goal is met if the whole range meets it, and missed if nothing of the range does. In between it is not decided.\n\n" + plot.Table(header, rows)
+	}
+	for i, row := range rows {
+		rows[i] = row[:len(row)-1]
+	}
+	return host.Unjudged(command) + "\n" + plot.Table(header[:len(header)-1], rows)
 }

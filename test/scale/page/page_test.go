@@ -3,12 +3,15 @@ package page
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
+	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/profile"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
@@ -24,7 +27,7 @@ func filled(t *testing.T, sizes ...int) Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Page{Kubernetes: "1.37", Pods: 100, Pairs: 5}
+	p := Page{Machine: host.Machine{Load: "0.30, 1.20, 3.00"}, Kubernetes: "1.37", Pods: 100, Pairs: 5}
 	if p.Shapes, err = shape.All(m); err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +142,56 @@ func TestPageOfGrowth(t *testing.T) {
 	p.Results = slices.DeleteFunc(p.Results, func(r trial.Result) bool { return r.Shape == shape.Ours })
 	if _, err := p.renderGrowth(); err == nil {
 		t.Error("no error without the results of a shape")
+	}
+}
+
+func TestBusyMachineHasNoVerdicts(t *testing.T) {
+	p := filled(t, SmallGrowth, LargeGrowth)
+	for load, verdicts := range map[string]bool{"1.00, 4.00, 5.00": true, "1.01, 0.40, 0.30": false} {
+		p.Machine.Load = load
+		text, _ := rendered(t, p)
+		growth, err := p.renderGrowth()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{text, growth} {
+			if got := strings.Contains(text, "| verdict |"); got != verdicts || strings.Contains(text, "| **") != verdicts || strings.Contains(text, "judges no goal") == verdicts {
+				t.Errorf("load %s: verdicts: %t, want %t:\n%s", load, got, verdicts, text)
+			}
+		}
+	}
+}
+
+func TestPagesSayWhetherOneMachineMeasuredBoth(t *testing.T) {
+	folder := t.TempDir()
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	p := filled(t, SmallGrowth, LargeGrowth)
+	p.Machine.Processor = "one"
+	if err := p.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	if text := read(scalePage); !strings.Contains(text, "\n[Scheduling on 5,000 nodes](scale-growth.md) was not measured.\n") {
+		t.Errorf("the only page is\n%s", text)
+	}
+	for processor, want := range map[string]string{
+		"other": "was measured under other conditions (processor): compare no times across the two pages.",
+		"one":   "was measured on this machine, too.",
+	} {
+		p.Machine.Processor = processor
+		if err := p.WriteGrowth(folder); err != nil {
+			t.Fatal(err)
+		}
+		for name, other := range map[string]string{scalePage: growthPage, growthPage: scalePage} {
+			if text := read(name); strings.Count(text, "\n"+link(other)+want+"\n") != 1 {
+				t.Errorf("processor %s, %s lacks %q:\n%s", processor, name, want, text)
+			}
+		}
 	}
 }
 
