@@ -49,8 +49,9 @@ func (c config) start(ctx context.Context, on *trial.Cluster) (down func() error
 	if on.Scheduler.Client, err = rest.HTTPClientFor(config); err != nil {
 		return nil, err
 	}
-	on.Scheduler.Piece = 5 * time.Second
-	on.Scheduler.URL = fmt.Sprintf("https://127.0.0.1:%d/debug/pprof/profile", r.Ports.Scheduler)
+	scheduler := fmt.Sprintf("https://127.0.0.1:%d", r.Ports.Scheduler)
+	on.Scheduler.Piece, on.Scheduler.URL = 5*time.Second, scheduler+"/debug/pprof/profile"
+	on.Metrics = trial.Metrics{Client: on.Scheduler.Client, URL: scheduler + "/metrics"}
 	return func() error { return cluster.Down(r.Dir, os.Stderr) }, nil
 }
 

@@ -48,8 +48,8 @@ func InProfiles(s shape.Shape) bool { return s.Claim != nil && !s.Variant }
 
 // Line is a result in one line.
 func Line(r trial.Result) string {
-	text := fmt.Sprintf("%s pods/s, latency %s (p99 %s), scheduler %s CPU per pod, API server %s, etcd %s",
-		plot.Number(r.PodsPerSecond), duration(r.P50), duration(r.P99), duration(r.SchedulerCPU), mib(r.APIServerBytes), mib(r.EtcdBytes))
+	text := fmt.Sprintf("%s pods/s, latency %s (p99 %s), scheduler %s CPU per pod, PreFilter %s, API server %s, etcd %s",
+		plot.Number(r.PodsPerSecond), duration(r.P50), duration(r.P99), duration(r.SchedulerCPU), duration(r.PreFilter), mib(r.APIServerBytes), mib(r.EtcdBytes))
 	if r.Load.TooMuch > 0 {
 		text += fmt.Sprintf(", %d pods fit nowhere", r.Load.TooMuch)
 	}
@@ -168,6 +168,8 @@ type figure func(trial.Result) float64
 func rate(r trial.Result) float64 { return r.PodsPerSecond }
 
 func cpu(r trial.Result) float64 { return float64(r.SchedulerCPU) }
+
+func preFilter(r trial.Result) float64 { return float64(r.PreFilter) }
 
 func values(results []trial.Result, of figure) (list []float64) {
 	for _, r := range results {

@@ -45,7 +45,7 @@ func filled(t *testing.T, sizes ...int) Page {
 				speed := speeds[s.Name] * (1 + float64(pair)) / math.Sqrt(float64(nodes))
 				r := trial.Result{
 					Shape: s.Name, Nodes: nodes, Load: trial.Load{Pods: 100}, PodsPerSecond: speed, P50: time.Second, P99: 2 * time.Second,
-					SchedulerCPU: time.Duration(float64(time.Second) / speed), APIServerBytes: 500 << 20, EtcdBytes: 100 << 20,
+					SchedulerCPU: time.Duration(float64(time.Second) / speed), PreFilter: time.Duration(1+pair) * time.Millisecond, APIServerBytes: 500 << 20, EtcdBytes: 100 << 20,
 				}
 				p.Results = append(p.Results, r)
 				if nodes == sizes[0] && InTooMuch(s) {
@@ -195,6 +195,14 @@ func TestPagesSayWhetherOneMachineMeasuredBoth(t *testing.T) {
 	}
 }
 
+func TestPreFilterHasAColumn(t *testing.T) {
+	p := filled(t, 100)
+	text, _ := rendered(t, p)
+	if want := "| this driver | 14.7 | 1 s | 2 s | 68 ms | 3 ms | 500 MiB | 100 MiB | "; !strings.Contains(text, want) {
+		t.Errorf("the page lacks %q:\n%s", want, text)
+	}
+}
+
 func TestOneSizeHasNoGrowth(t *testing.T) {
 	text, figures := rendered(t, filled(t, 20))
 	if len(figures) != 1 || strings.Contains(text, growthFigure) || strings.Contains(text, "## Growth") {
@@ -289,8 +297,8 @@ func TestTimeoutsOfNobodyShowNothing(t *testing.T) {
 }
 
 func TestLineIsOneLine(t *testing.T) {
-	r := trial.Result{PodsPerSecond: 42, P50: time.Second, P99: 2 * time.Second, SchedulerCPU: 20 * time.Millisecond, Load: trial.Load{TooMuch: 2}, Timeouts: 1}
-	if got, want := Line(r), "42 pods/s, latency 1 s (p99 2 s), scheduler 20 ms CPU per pod, API server 0 MiB, etcd 0 MiB, 2 pods fit nowhere, 1 timed out"; got != want {
+	r := trial.Result{PodsPerSecond: 42, P50: time.Second, P99: 2 * time.Second, SchedulerCPU: 20 * time.Millisecond, PreFilter: 3 * time.Millisecond, Load: trial.Load{TooMuch: 2}, Timeouts: 1}
+	if got, want := Line(r), "42 pods/s, latency 1 s (p99 2 s), scheduler 20 ms CPU per pod, PreFilter 3 ms, API server 0 MiB, etcd 0 MiB, 2 pods fit nowhere, 1 timed out"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

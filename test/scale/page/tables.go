@@ -12,11 +12,13 @@ import (
 
 func (p Page) measured(nodes int) string {
 	return fmt.Sprintf("## %d nodes\nMedians of the pairs. Latency is the time from the creation of a pod until it has a node. All pods are created at once, so\n"+
-		"most of it is waiting. Memory is that of the process after the last pod; its earlier trials count too.\n\n", nodes) +
+		"most of it is waiting. PreFilter is for how long the scheduler runs these plugins for a pod, before it looks at any node: a part\n"+
+		"of its time that does not grow with the nodes that it looks at, but with the claims of the whole cluster. Memory is that of the\n"+
+		"process after the last pod; its earlier trials count too.\n\n", nodes) +
 		plot.Table(header, p.rows(nodes))
 }
 
-var header = []string{"shape", "pods/s", "latency, p50", "p99", "scheduler's CPU time per pod", "API server", "etcd", "slices of a node"}
+var header = []string{"shape", "pods/s", "latency, p50", "p99", "scheduler's CPU time per pod", "PreFilter per pod", "API server", "etcd", "slices of a node"}
 
 func (p Page) rows(nodes int) (rows [][]string) {
 	for _, s := range p.Shapes {
@@ -28,6 +30,7 @@ func (p Page) rows(nodes int) (rows [][]string) {
 			plot.Duration(of(func(r trial.Result) float64 { return float64(r.P50) })),
 			plot.Duration(of(func(r trial.Result) float64 { return float64(r.P99) })),
 			plot.Duration(of(cpu)),
+			plot.Duration(of(preFilter)),
 			mib(int64(of(func(r trial.Result) float64 { return float64(r.APIServerBytes) }))),
 			mib(int64(of(func(r trial.Result) float64 { return float64(r.EtcdBytes) }))),
 			fmt.Sprintf("%d B", s.SliceBytes()),

@@ -23,6 +23,7 @@ type Cluster struct {
 	Client    kubernetes.Interface
 	Processes Processes
 	Scheduler profile.Source // only Profile needs it
+	Metrics   Metrics        // of the scheduler
 	Proc      fs.FS          // /proc
 	Nodes     []string       // that Prepare creates
 	Machine   numa.Machine
@@ -48,6 +49,7 @@ type Result struct {
 	PodsPerSecond  float64       // from the first creation to the last pod with a node
 	P50, P99       time.Duration // from the creation of a pod until it has a node
 	SchedulerCPU   time.Duration // for each pod that fits
+	PreFilter      time.Duration // in which the scheduler ran these plugins, for each pod that fits
 	APIServerBytes int64         // in memory when the last pod had a node
 	EtcdBytes      int64         // likewise
 	Timeouts       int           // pods for which the scheduler ran out of time at least once
@@ -73,7 +75,7 @@ func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, 
 				return fmt.Errorf("fill: %w", err)
 			}
 		}
-		before, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
+		before, err := c.spent(ctx)
 		if err != nil {
 			return err
 		}
@@ -81,12 +83,14 @@ func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, 
 		if err != nil {
 			return err
 		}
-		after, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
+		after, err := c.spent(ctx)
 		if err != nil {
 			return err
 		}
+		pods := time.Duration(load.Pods)
 		r = placed.result()
-		r.Shape, r.Nodes, r.Load, r.SchedulerCPU = s.Name, len(c.Nodes), load, (after-before)/time.Duration(load.Pods)
+		r.Shape, r.Nodes, r.Load = s.Name, len(c.Nodes), load
+		r.SchedulerCPU, r.PreFilter = (after.cpu-before.cpu)/pods, (after.preFilter-before.preFilter)/pods
 		if r.APIServerBytes, err = proc.Memory(c.Proc, c.Processes.APIServer); err != nil {
 			return err
 		}
@@ -94,6 +98,17 @@ func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, 
 		return err
 	})
 	return r, err
+}
+
+// spent is the scheduler's time since it started.
+type spent struct{ cpu, preFilter time.Duration }
+
+func (c *Cluster) spent(ctx context.Context) (s spent, err error) {
+	if s.preFilter, err = c.Metrics.preFilter(ctx); err != nil {
+		return s, err
+	}
+	s.cpu, err = proc.CPUTime(c.Proc, c.Processes.Scheduler)
+	return s, err
 }
 
 // Profile is what the scheduler's CPU time went to while it placed pods of a shape.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -77,6 +79,33 @@ func procOf(processes map[int]map[string]*fstest.MapFile) fs.FS {
 	return proc
 }
 
+// metrics is a page on which the PreFilter plugins take 3 s more each time.
+func metrics(t *testing.T) Metrics {
+	t.Helper()
+	times := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		times++
+		fmt.Fprintf(w, "# TYPE scheduler_framework_extension_point_duration_seconds histogram\n"+
+			"scheduler_framework_extension_point_duration_seconds_sum{extension_point=\"Filter\",profile=\"a\",status=\"Success\"} 99\n"+
+			"scheduler_framework_extension_point_duration_seconds_sum{extension_point=\"PreFilter\",profile=\"a\",status=\"Success\"} %d\n"+
+			"scheduler_framework_extension_point_duration_seconds_sum{extension_point=\"PreFilter\",profile=\"a\",status=\"Skip\"} %de-1\n", 2*times, 10*times)
+	}))
+	t.Cleanup(server.Close)
+	return Metrics{server.Client(), server.URL}
+}
+
+func TestPreFilterIsAnErrorWithoutItsMetric(t *testing.T) {
+	answer := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, answer) }))
+	t.Cleanup(server.Close)
+	for text, want := range map[string]string{"scheduler_other 1": "no time of PreFilter plugins", preFilterSum + `profile="a"} many`: "many"} {
+		answer = text
+		if sum, err := (Metrics{server.Client(), server.URL}).preFilter(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s, %v, want %q", text, sum, err, want)
+		}
+	}
+}
+
 func fakeCluster(t *testing.T, nodes int) (*Cluster, []shape.Shape) {
 	t.Helper()
 	m, err := shape.Machine()
@@ -90,7 +119,7 @@ func fakeCluster(t *testing.T, nodes int) (*Cluster, []shape.Shape) {
 	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}})
 	deletesAllPods(client)
 	c := &Cluster{
-		Client: client, Machine: m, Stall: 20 * time.Second,
+		Client: client, Machine: m, Stall: 20 * time.Second, Metrics: metrics(t),
 		Processes: Processes{Scheduler: 1, APIServer: 2, Etcd: 3},
 		Proc:      procOf(map[int]map[string]*fstest.MapFile{1: process(100, 1), 2: process(0, 2048), 3: process(0, 1024)}),
 	}
@@ -116,7 +145,7 @@ func TestTrialMeasuresEachShapeAndLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Shape != s.Name || r.Nodes != 3 || r.Load != load || r.PodsPerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 ||
-			r.APIServerBytes != 2<<20 || r.EtcdBytes != 1<<20 || r.Timeouts > load.TooMuch {
+			r.APIServerBytes != 2<<20 || r.EtcdBytes != 1<<20 || r.PreFilter != 3*time.Second/20 || r.Timeouts > load.TooMuch {
 			t.Errorf("%+v", r)
 		}
 	}
