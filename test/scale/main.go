@@ -78,7 +78,7 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.kubernetes, "kubernetes", build.DefaultKubernetes, "version of Kubernetes")
 	f.Var(&c.sizes, "sizes", "numbers of nodes, ascending; each has a control plane of its own")
 	f.IntVar(&c.pairs, "pairs", 5, "how often each shape runs, in turn with the others")
-	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node")
+	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node, and 8 with a GPU each")
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
 	f.BoolVar(&c.growth, "growth", false, "run only what shows how time grows with the number of nodes, and write a page of its own; default of -sizes: 500 5000")
@@ -117,8 +117,12 @@ func parse(args []string) (config, error) {
 		return c, fmt.Errorf("-pairs %d: a ratio with its interval needs 2 or more", c.pairs)
 	}
 	for _, nodes := range c.sizes {
-		if c.pods < 1 || c.pods > nodes*page.PodsPerNode {
-			return c, fmt.Errorf("-pods %d: %d nodes have room for 1 to %d", c.pods, nodes, nodes*page.PodsPerNode)
+		room := nodes * page.PodsPerNode
+		if !c.growth && nodes == page.OneSize(c.sizes) {
+			room = nodes * shape.GPUsPerNode
+		}
+		if c.pods < 1 || c.pods > room {
+			return c, fmt.Errorf("-pods %d: %d nodes have room for 1 to %d", c.pods, nodes, room)
 		}
 	}
 	if c.tooMuch < 0 {
@@ -182,7 +186,7 @@ func (c config) run(ctx context.Context) error {
 		p.Shapes, p.Mixes = only(p.Shapes, page.InGrowth), nil
 	}
 	for i, nodes := range c.sizes {
-		results, profiles, err := c.measure(ctx, trial.Cluster{Machine: m, Nodes: nodeNames(nodes), Proc: os.DirFS("/proc"), Stall: stall}, p.Shapes, p.Mixes, i == 0)
+		results, profiles, err := c.measure(ctx, trial.Cluster{Machine: m, Nodes: nodeNames(nodes), Proc: os.DirFS("/proc"), Stall: stall}, only(p.Shapes, func(s shape.Shape) bool { return page.Runs(s, nodes, c.sizes) }), p.Mixes, i == 0)
 		if err != nil {
 			return err
 		}

@@ -13,15 +13,16 @@ func TestFlags(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for args, want := range map[string]string{
-		"-sizes 100,20":         "20 follows 100",
-		"-sizes 0":              "0 follows 0",
-		"-sizes ,":              "no number of nodes",
-		"-sizes many":           "many",
-		"-sizes 20 -pods 321":   "20 nodes have room for 1 to 320",
-		"-pairs 1":              "needs 2 or more",
-		"-too-much -1":          "0 or more",
-		"-sizes 100 nonsense":   `unexpected argument "nonsense"`,
-		"-sizes 100 -unknown=1": "unknown",
+		"-sizes 100,20":          "20 follows 100",
+		"-sizes 0":               "0 follows 0",
+		"-sizes ,":               "no number of nodes",
+		"-sizes many":            "many",
+		"-sizes 20 -pods 161":    "20 nodes have room for 1 to 160",
+		"-sizes 9,500 -pods 145": "9 nodes have room for 1 to 144",
+		"-pairs 1":               "needs 2 or more",
+		"-too-much -1":           "0 or more",
+		"-sizes 100 nonsense":    `unexpected argument "nonsense"`,
+		"-sizes 100 -unknown=1":  "unknown",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)

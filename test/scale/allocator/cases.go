@@ -24,7 +24,6 @@ type Case struct {
 	Title     string // in the tables
 	Slices    []*resourceapi.ResourceSlice
 	Classes   []resourceapi.DeviceClass
-	GPUs      string // a GPU driver with this name has devices on the node, and a class of the same name; "": none has
 	Held      []Held
 	Elsewhere int // shares of zones that are allocated on other nodes
 	Claim     *resourceapi.DeviceClaim
@@ -55,7 +54,6 @@ const (
 const (
 	gpusFirst = "a.gpu.test"
 	gpusLast  = "z.gpu.test"
-	gpuCount  = 8
 	node      = "node" // of testdata
 	functions = 8
 )
@@ -105,11 +103,8 @@ func (b *builder) add(name, title, shapeName, want string) *Case {
 
 // addGPU appends a case of a claim of a GPU beside what other drivers publish.
 func (b *builder) addGPU(name, title, gpuDriver string, beside []*resourceapi.ResourceSlice, want string) *Case {
-	b.cases = append(b.cases, Case{Name: name, Title: title, Slices: beside, GPUs: gpuDriver, Want: want, Claim: &resourceapi.DeviceClaim{
-		Requests: []resourceapi.DeviceRequest{{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{
-			DeviceClassName: gpuDriver, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1,
-		}}},
-	}})
+	gpus := shape.GPUs(gpuDriver)
+	b.cases = append(b.cases, Case{Name: name, Title: title, Slices: slices.Concat(beside, gpus.Slices(node)), Classes: gpus.Classes, Claim: gpus.Claim, Want: want})
 	return &b.cases[len(b.cases)-1]
 }
 
@@ -136,7 +131,7 @@ func (b *builder) cpu(zone, index int) string {
 
 // addFilled appends nodes three of whose four NUMA nodes are full, and full ones.
 func (b *builder) addFilled() {
-	b.addGPU(gpuFilled, "a GPU, 75 % full", gpusLast, nil, "gpu-6").Held = exclusive(gpusLast, "gpu", gpuCount*3/4)
+	b.addGPU(gpuFilled, "a GPU, 75 % full", gpusLast, nil, "gpu-6").Held = exclusive(gpusLast, "gpu", shape.GPUsPerNode*3/4)
 	filled := b.add(oursFilled, "**this driver**, 75 % full, full zones last", shape.Ours, "numa-3")
 	filled.Held = b.zones(driver.Name, 3)
 	for _, slice := range filled.Slices {
@@ -156,7 +151,7 @@ func (b *builder) addFilled() {
 			perCPU.Held = append(perCPU.Held, Held{Driver: b.shapes[shape.PerCPU].Drivers[0].Name, Device: fmt.Sprintf("cpu-%d", id)})
 		}
 	}
-	b.addGPU("gpu-full", "a GPU, full: the node is refused", gpusLast, nil, "").Held = exclusive(gpusLast, "gpu", gpuCount)
+	b.addGPU("gpu-full", "a GPU, full: the node is refused", gpusLast, nil, "").Held = exclusive(gpusLast, "gpu", shape.GPUsPerNode)
 	b.add("ours-full", "this driver, full: the node is refused", shape.Ours, "").Held = b.zones(driver.Name, 4)
 }
 
@@ -203,10 +198,17 @@ func (b *builder) addBeside(cards shape.Shape) {
 		b.addGPU(other.name, "a GPU after "+other.title, gpusLast, other.slices, "gpu-0")
 		b.addGPU(other.first, "a GPU before "+other.title, gpusFirst, other.slices, "gpu-0")
 	}
-	b.add("ours-before-gpus", "this driver before 8 GPUs", shape.Ours, "numa-0").GPUs = gpusLast
-	b.add("ours-after-gpus", "this driver after 8 GPUs", shape.Ours, "numa-0").GPUs = gpusFirst
-	both := b.add("ours-before-per-cpu", "this driver before 64 CPUs, a device each", shape.Ours, "numa-0")
-	both.Slices = slices.Concat(both.Slices, b.shapes[shape.PerCPU].Slices(node))
+	for _, both := range []struct {
+		name, title string
+		other       shape.Shape
+	}{
+		{"ours-before-gpus", "this driver before 8 GPUs", shape.GPUs(gpusLast)},
+		{"ours-after-gpus", "this driver after 8 GPUs", shape.GPUs(gpusFirst)},
+		{"ours-before-per-cpu", "this driver before 64 CPUs, a device each", b.shapes[shape.PerCPU]},
+	} {
+		c := b.add(both.name, both.title, shape.Ours, "numa-0")
+		c.Slices = slices.Concat(c.Slices, both.other.Slices(node))
+	}
 }
 
 // withFunctions is this driver on a machine with NICs, two for each NUMA node.

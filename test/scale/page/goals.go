@@ -21,6 +21,9 @@ var goals = []struct {
 	{2000, shape.Split, 2},
 }
 
+// besideGoal is for claims of GPUs: pods per second beside this driver / alone.
+const besideGoal = 1 / 1.5
+
 // ratio is pods per second of this driver / those of another shape.
 type ratio struct {
 	nodes int
@@ -36,7 +39,10 @@ func (r ratio) name() string { return fmt.Sprintf("%d nodes / %s", r.nodes, r.ot
 func (p Page) ratios() (list []ratio) {
 	for _, nodes := range p.sizes() {
 		ours := values(p.of(nodes, shape.Ours), rate)
-		for _, other := range []string{shape.Plain, shape.Cheapest, shape.Selected, shape.Split, shape.PerCPU} {
+		for _, other := range []string{shape.Plain, shape.Cheapest, shape.Selected, shape.GPU, shape.Split, shape.PerCPU} {
+			if len(p.of(nodes, other)) == 0 {
+				continue
+			}
 			r := ratio{
 				nodes: nodes, other: other, Interval: stats.Ratio(ours, values(p.of(nodes, other), rate)),
 				cpu: stats.Ratio(values(p.of(nodes, other), cpu), values(p.of(nodes, shape.Ours), cpu)),
@@ -61,6 +67,10 @@ func (p Page) goals(ratios []ratio) string {
 		if r.least > 0 {
 			goal("pods/s, "+r.name(), "≥ "+plot.Number(r.least), interval(r.Interval), r.AtLeast(r.least))
 		}
+	}
+	if alone, beside := p.gpus(); len(beside) > 0 {
+		r := stats.Ratio(values(beside, rate), values(alone, rate))
+		goal(fmt.Sprintf("pods/s, %d nodes, %s / alone", beside[0].Nodes, shape.Beside), "≥ 1/1.5", interval(r), r.AtLeast(besideGoal))
 	}
 	if ours, perCPU, ran := p.timeouts(); ran {
 		goal("pods for which the scheduler runs out of time, of those that fit nowhere", "0", fmt.Sprintf("%d; %s: %d", ours, shape.PerCPU, perCPU), timeoutVerdict(ours, perCPU))

@@ -33,6 +33,29 @@ func (p Page) fragmented() string {
 		plot.Table([]string{"shape", "pods/s", "latency, p99", "scheduler's CPU time per pod", "pods/s of this driver / of this shape"}, rows)
 }
 
+// gpus are the trials of GPUs alone, and beside this driver.
+func (p Page) gpus() (alone, beside []trial.Result) {
+	nodes := OneSize(p.sizes())
+	return p.of(nodes, shape.GPU), p.of(nodes, shape.Beside)
+}
+
+// beside is "" if no claims of GPUs ran.
+func (p Page) beside() string {
+	alone, beside := p.gpus()
+	if len(beside) == 0 {
+		return ""
+	}
+	var rows [][]string
+	for _, results := range [][]trial.Result{alone, beside} {
+		rows = append(rows, []string{
+			results[0].Shape, plot.Number(median(results, rate)), interval(stats.Ratio(values(results, rate), values(alone, rate))),
+			plot.Duration(median(results, cpu)), interval(stats.Ratio(values(results, cpu), values(alone, cpu))),
+		})
+	}
+	return fmt.Sprintf("## A GPU driver on the same nodes\nWhat the zones of this driver cost claims of GPUs, which do not ask for any: %d nodes, each with %d GPUs.\n\n", alone[0].Nodes, shape.GPUsPerNode) +
+		plot.Table([]string{"shape", "pods/s", "/ alone", "scheduler's CPU time per pod", "/ alone"}, rows)
+}
+
 // mixed is "" if no claims with more requests ran.
 func (p Page) mixed() string {
 	if len(p.Mixes) == 0 {

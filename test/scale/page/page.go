@@ -46,6 +46,17 @@ func InFragmented(s shape.Shape) bool { return s.Fill != nil && !s.Variant }
 // variant.
 func InProfiles(s shape.Shape) bool { return s.Claim != nil && !s.Variant }
 
+// OneSize returns the number of nodes with which shapes and loads run that have one size only. The sizes are ascending.
+func OneSize(sizes []int) int {
+	if slices.Contains(sizes, reasonNodes) {
+		return reasonNodes
+	}
+	return sizes[len(sizes)-1]
+}
+
+// Runs says whether a shape runs with a number of nodes, of these sizes.
+func Runs(s shape.Shape, nodes int, sizes []int) bool { return !s.OneSize || nodes == OneSize(sizes) }
+
 // Line is a result in one line.
 func Line(r trial.Result) string {
 	text := fmt.Sprintf("%s pods/s, latency %s (p99 %s), scheduler %s CPU per pod, PreFilter %s, API server %s, etcd %s",
@@ -97,7 +108,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	for _, nodes := range p.sizes() {
 		sections = append(sections, p.measured(nodes))
 	}
-	sections = append(sections, p.profiled(), p.tooMuch(), p.fragmented(), p.mixed(), p.attributes(), p.shapes(), notes)
+	sections = append(sections, p.profiled(), p.tooMuch(), p.fragmented(), p.beside(), p.mixed(), p.attributes(), p.shapes(), notes)
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return strings.Join(sections, "\n"), figures, nil
 }
@@ -106,7 +117,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 func (p Page) complete() error {
 	for _, nodes := range p.sizes() {
 		for _, s := range p.Shapes {
-			if got := len(p.of(nodes, s.Name)); got != p.Pairs || got == 0 {
+			if got := len(p.of(nodes, s.Name)); Runs(s, nodes, p.sizes()) && (got != p.Pairs || got == 0) {
 				return fmt.Errorf("%d results of %s with %d nodes, want %d", got, s.Name, nodes, p.Pairs)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 // speeds are the pods per second of the shapes.
-var speeds = map[string]float64{shape.Plain: 200, shape.Cheapest: 50, shape.Selected: 50, shape.Ours: 49, shape.Split: 20, shape.PerCPU: 25, shape.AttributesName(1): 50}
+var speeds = map[string]float64{shape.Plain: 200, shape.Cheapest: 50, shape.Selected: 50, shape.Ours: 49, shape.Split: 20, shape.PerCPU: 25, shape.GPU: 40, shape.Beside: 30, shape.AttributesName(1): 50}
 
 // filled is a page with results of these sizes. Each pair has another speed of the machine.
 func filled(t *testing.T, sizes ...int) Page {
@@ -42,6 +42,9 @@ func filled(t *testing.T, sizes ...int) Page {
 	for _, nodes := range sizes {
 		for pair := range p.Pairs {
 			for _, s := range p.Shapes {
+				if !Runs(s, nodes, sizes) {
+					continue
+				}
 				speed := speeds[s.Name] * (1 + float64(pair)) / math.Sqrt(float64(nodes))
 				r := trial.Result{
 					Shape: s.Name, Nodes: nodes, Load: trial.Load{Pods: 100}, PodsPerSecond: speed, P50: time.Second, P99: 2 * time.Second,
@@ -69,7 +72,7 @@ func filled(t *testing.T, sizes ...int) Page {
 			}
 		}
 		for _, s := range p.Shapes {
-			if InProfiles(s) {
+			if InProfiles(s) && !s.OneSize {
 				parts := []profile.Part{{Name: profile.Selectors}, {Name: profile.Capacity}, {Name: profile.Garbage, CPU: 200 * time.Millisecond}, {Name: "others", CPU: time.Second}}
 				if s.Name != shape.Cheapest {
 					parts[0].CPU, parts[1].CPU, parts[2].CPU, parts[3].CPU = 300*time.Millisecond, 150*time.Millisecond, 250*time.Millisecond, 1050*time.Millisecond
@@ -203,6 +206,29 @@ func TestPreFilterHasAColumn(t *testing.T) {
 	}
 }
 
+func TestGPUsAreOfOneSize(t *testing.T) {
+	text, _ := rendered(t, filled(t, 100, 500, 2000))
+	for _, line := range []string{
+		"| pods/s, 500 nodes, a GPU beside this driver / alone | ≥ 1/1.5 | 0.75 (0.75 to 0.75) | **met** |",
+		"| a GPU beside this driver | 4.02 | 0.75 (0.75 to 0.75) | 248 ms | 1.33 (1.33 to 1.33) |",
+		"| 500 | a GPU | 1.2",
+	} {
+		if strings.Count(text, line) != 1 {
+			t.Errorf("the page lacks %q:\n%s", line, text)
+		}
+	}
+	for _, line := range []string{"| 100 | a GPU |", "| 2000 | a GPU |"} {
+		if strings.Contains(text, line) {
+			t.Errorf("the page has %q", line)
+		}
+	}
+	for nodes, sizes := range map[int][]int{500: {100, 500, 2000}, 20: {10, 20}} {
+		if got := OneSize(sizes); got != nodes {
+			t.Errorf("%v: %d, want %d", sizes, got, nodes)
+		}
+	}
+}
+
 func TestOneSizeHasNoGrowth(t *testing.T) {
 	text, figures := rendered(t, filled(t, 20))
 	if len(figures) != 1 || strings.Contains(text, growthFigure) || strings.Contains(text, "## Growth") {
@@ -213,6 +239,8 @@ func TestOneSizeHasNoGrowth(t *testing.T) {
 func TestSmallClusterWithoutPodsThatFitNowhereHasNoGoals(t *testing.T) {
 	p := filled(t, 20)
 	p.Results = slices.DeleteFunc(p.Results, func(r trial.Result) bool { return r.Load.TooMuch > 0 })
+	p.Shapes = slices.DeleteFunc(p.Shapes, func(s shape.Shape) bool { return s.OneSize })
+	p.Results = slices.DeleteFunc(p.Results, func(r trial.Result) bool { return r.Shape == shape.GPU || r.Shape == shape.Beside })
 	text, _ := rendered(t, p)
 	if !strings.Contains(text, "None was measured") || strings.Contains(text, "## Pods that fit nowhere") {
 		t.Errorf("the page is\n%s", text)
@@ -231,7 +259,7 @@ func TestCostOfAttributesIsTheSlope(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", line, text)
 		}
 	}
-	p.Shapes = p.Shapes[:6]
+	p.Shapes = slices.DeleteFunc(p.Shapes, func(s shape.Shape) bool { return s.Variant })
 	if text, _ := rendered(t, p); strings.Contains(text, "What attributes cost") {
 		t.Error("the page has a cost of attributes that was not measured")
 	}

@@ -58,7 +58,7 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond))
 }
 
-// reasonNodes is the size whose goals are explained.
+// reasonNodes is the size whose goals are explained, and the one of what runs with one size only.
 const reasonNodes = 500
 
 // reason says what goals are missed for: what a pod of this driver costs the scheduler that one with the cheapest

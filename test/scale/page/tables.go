@@ -23,6 +23,9 @@ var header = []string{"shape", "pods/s", "latency, p50", "p99", "scheduler's CPU
 func (p Page) rows(nodes int) (rows [][]string) {
 	for _, s := range p.Shapes {
 		results := p.of(nodes, s.Name)
+		if len(results) == 0 {
+			continue
+		}
 		of := func(f figure) float64 { return median(results, f) }
 		rows = append(rows, []string{
 			s.Name,
@@ -41,14 +44,15 @@ func (p Page) rows(nodes int) (rows [][]string) {
 
 const growthSection = "## Growth\n![The scheduler's CPU time for a pod over the number of nodes](" + growthFigure + ")\n"
 
-// growth is the scheduler's CPU time over the nodes, of shapes that are no variants.
+// growth is the scheduler's CPU time over the nodes, of shapes that are no variants and run with
+// each of them.
 func (p Page) growth() plot.Lines {
 	f := plot.Lines{Title: "Scheduler's CPU time for a pod", XLabel: "nodes"}
 	for _, nodes := range p.sizes() {
 		f.X = append(f.X, float64(nodes))
 	}
 	for _, s := range p.Shapes {
-		if s.Variant {
+		if s.Variant || s.OneSize {
 			continue
 		}
 		line := plot.Line{Name: s.Name}
@@ -138,10 +142,10 @@ func (p Page) shapes() string {
 
 var notes = fmt.Sprintf(`## What is measured
 - **The machine** of every node has 64 CPUs and 128 GiB in 4 NUMA nodes. Package `+"`numa/fake`"+` generates it, and the driver's own
-  code makes the slices. %d pods fit on it in each shape.
+  code makes the slices. %d pods fit on it in each shape, but %d where each has a GPU.
 - **Pods** ask for %d CPUs and %s in their requests, and the same in a claim that the controllers make from a template. Only
   one shape is published at a time. Its pods and slices are deleted before the next one.
 - **The control plane** has the defaults of Kubernetes, but scheduler and controllers may send as many requests as they can,
   etcd does not wait for the disk, and the node-lifecycle controller is off. Each number of nodes has a control plane of its
   own. All programs, and the one that creates the pods, share the CPUs of this machine.
-`, PodsPerNode, shape.PodCPUs, shape.PodMemory)
+`, PodsPerNode, shape.GPUsPerNode, shape.PodCPUs, shape.PodMemory)

@@ -29,6 +29,8 @@ const (
 	Cheapest = "cheapest claim"
 	Selected = "cheapest claim, selected"
 	Ours     = "this driver"
+	GPU      = "a GPU"
+	Beside   = "a GPU beside this driver"
 	Split    = "CPUs and memory apart"
 	PerCPU   = "one device per CPU"
 )
@@ -43,6 +45,7 @@ type Shape struct {
 	TooMuch *resourceapi.DeviceClaim // a claim like it that no NUMA node can satisfy; nil: there is none
 	Fill    *resourceapi.DeviceClaim // a claim like it that leaves too few CPUs of a NUMA node for another one; nil: there is none
 	Variant bool                     // this driver, with fewer attributes
+	OneSize bool                     // runs with one number of nodes only
 }
 
 // Driver is one of the drivers of a shape, with its devices of every node.
@@ -68,6 +71,7 @@ func All(m numa.Machine) ([]Shape, error) {
 	if err != nil {
 		return nil, err
 	}
+	gpus := GPUs("gpu.scale.test")
 	return []Shape{
 		{Name: Plain, Means: "The pods have no claims. The machine is not published."},
 		cheapest(m),
@@ -75,6 +79,8 @@ func All(m numa.Machine) ([]Shape, error) {
 		ours,
 		split(m),
 		perCPU(m),
+		gpus,
+		beside(gpus, ours),
 	}, nil
 }
 

@@ -75,18 +75,21 @@ func place(t *testing.T, cluster *simulate.Cluster, s Shape, name, template stri
 	return placement
 }
 
-// All shapes have the same room: what differs in a trial is only what the claims cost.
+// All shapes of CPUs have the same room: what differs in a trial is only what the claims cost.
 func TestSixteenPodsFitOnANodeInEachShape(t *testing.T) {
 	for _, s := range shapes(t) {
 		t.Run(s.Name, func(t *testing.T) {
-			cluster := clusterOf(t, s, 2)
-			for i := range 32 {
+			cluster, fit := clusterOf(t, s, 2), 32
+			if s.OneSize {
+				fit = 2 * GPUsPerNode
+			}
+			for i := range fit {
 				if p := place(t, cluster, s, fmt.Sprintf("pod-%d", i), Template); p.Node == "" {
 					t.Fatalf("pod %d: %+v", i, p.Refusals)
 				}
 			}
 			if p := place(t, cluster, s, "one-more", Template); p.Node != "" {
-				t.Errorf("pod 33 is on %s", p.Node)
+				t.Errorf("pod %d is on %s", fit+1, p.Node)
 			}
 		})
 	}
@@ -123,6 +126,16 @@ func TestOursIsWhatTheDriverPublishes(t *testing.T) {
 		if len(published) != 1 || len(published[0].Spec.Devices) != 4 || s.AttributeCount() < 8 {
 			t.Errorf("%d slices, %d attributes of a zone", len(published), s.AttributeCount())
 		}
+	}
+}
+
+func TestGPUsAreWhatGPUDriversPublish(t *testing.T) {
+	s := GPUs("gpu.test")
+	if devices := s.Drivers[0].Devices; len(devices) != 8 || s.AttributeCount() != 22 || len(devices[7].Capacity) != 1 {
+		t.Errorf("%d GPUs, %d attributes", len(devices), s.AttributeCount())
+	}
+	if got, want := s.Classes[0].Spec.Selectors[0].CEL.Expression, "device.driver == 'gpu.test' && device.attributes['gpu.test'].type == 'gpu'"; got != want {
+		t.Errorf("the class selects %q, want %q", got, want)
 	}
 }
 
