@@ -17,7 +17,6 @@ func TestFlags(t *testing.T) {
 		"-sizes 0":               "0 follows 0",
 		"-sizes ,":               "no number of nodes",
 		"-sizes many":            "many",
-		"-sizes 20 -pods 161":    "20 nodes have room for 1 to 160",
 		"-sizes 9,500 -pods 145": "9 nodes have room for 1 to 144",
 		"-pairs 1":               "needs 2 or more",
 		"-too-much -1":           "0 or more",

@@ -5,14 +5,11 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
@@ -24,16 +21,10 @@ type Case struct {
 	Title     string // in the tables
 	Slices    []*resourceapi.ResourceSlice
 	Classes   []resourceapi.DeviceClass
-	Held      []Held
+	Held      []shape.Held
 	Elsewhere int // shares of zones that are allocated on other nodes
 	Claim     *resourceapi.DeviceClaim
 	Want      string // the last device that the claim gets; "": none
-}
-
-// Held is what another claim holds on the node.
-type Held struct {
-	Driver, Device string
-	Consumed       map[resourceapi.QualifiedName]resource.Quantity // nil: all of an exclusive device
 }
 
 // The cases that goals name.
@@ -131,44 +122,25 @@ func (b *builder) cpu(zone, index int) string {
 
 // addFilled appends nodes three of whose four NUMA nodes are full, and full ones.
 func (b *builder) addFilled() {
-	b.addGPU(gpuFilled, "a GPU, 75 % full", gpusLast, nil, "gpu-6").Held = exclusive(gpusLast, "gpu", shape.GPUsPerNode*3/4)
+	gpus := shape.GPUs(gpusLast)
+	b.addGPU(gpuFilled, "a GPU, 75 % full", gpusLast, nil, "gpu-6").Held = b.held(gpus, 3)
 	filled := b.add(oursFilled, "**this driver**, 75 % full, full zones last", shape.Ours, "numa-3")
-	filled.Held = b.zones(driver.Name, 3)
-	for _, slice := range filled.Slices {
-		taken := cpuset.Set{}
-		for _, zone := range b.machine.Zones[:3] {
-			taken = taken.Union(zone.CPUs)
-		}
-		slice.Spec.Devices = slices.Clone(slice.Spec.Devices)
-		zones.FullLast(slice.Spec.Devices, zones.Of(&b.machine, ""), taken)
+	filled.Held, filled.Slices = b.held(b.shapes[shape.Ours], 3), b.shapes[shape.Ours].Filled(&b.machine, 3).Slices(node)
+	for _, c := range []struct{ name, title, shape, want string }{
+		{"ours-75-first", "this driver, 75 % full, full zones first", shape.Ours, "numa-3"},
+		{"split-75", shape.Split + ", 75 % full", shape.Split, "numa-3"},
+		{"per-cpu-75", shape.PerCPU + ", 75 % full", shape.PerCPU, b.cpu(3, shape.PodCPUs-1)},
+	} {
+		b.add(c.name, c.title, c.shape, c.want).Held = b.held(b.shapes[c.shape], 3)
 	}
-	b.add("ours-75-first", "this driver, 75 % full, full zones first", shape.Ours, "numa-3").Held = b.zones(driver.Name, 3)
-	split := b.add("split-75", shape.Split+", 75 % full", shape.Split, "numa-3")
-	split.Held = b.zones(b.shapes[shape.Split].Drivers[0].Name, 3)
-	perCPU := b.add("per-cpu-75", shape.PerCPU+", 75 % full", shape.PerCPU, b.cpu(3, shape.PodCPUs-1))
-	for _, zone := range b.machine.Zones[:3] {
-		for id := range zone.CPUs.All() {
-			perCPU.Held = append(perCPU.Held, Held{Driver: b.shapes[shape.PerCPU].Drivers[0].Name, Device: fmt.Sprintf("cpu-%d", id)})
-		}
-	}
-	b.addGPU("gpu-full", "a GPU, full: the node is refused", gpusLast, nil, "").Held = exclusive(gpusLast, "gpu", shape.GPUsPerNode)
-	b.add("ours-full", "this driver, full: the node is refused", shape.Ours, "").Held = b.zones(driver.Name, 4)
+	b.addGPU("gpu-full", "a GPU, full: the node is refused", gpusLast, nil, "").Held = b.held(gpus, 4)
+	b.add("ours-full", "this driver, full: the node is refused", shape.Ours, "").Held = b.held(b.shapes[shape.Ours], 4)
 }
 
-// zones are claims of all CPUs of the first NUMA nodes.
-func (b *builder) zones(driver string, count int) (list []Held) {
-	for _, zone := range b.machine.Zones[:count] {
-		list = append(list, Held{Driver: driver, Device: fmt.Sprintf("numa-%d", zone.ID), Consumed: map[resourceapi.QualifiedName]resource.Quantity{
-			"cpu": *resource.NewQuantity(int64(zone.CPUs.Size()), resource.DecimalSI),
-		}})
-	}
-	return list
-}
-
-// exclusive are claims of the first devices with names such as gpu-0.
-func exclusive(driver, prefix string, count int) (list []Held) {
-	for i := range count {
-		list = append(list, Held{Driver: driver, Device: fmt.Sprintf("%s-%d", prefix, i)})
+// held are claims of all CPUs of the first NUMA nodes.
+func (b *builder) held(s shape.Shape, zones int) (list []shape.Held) {
+	for zone := range zones {
+		list = append(list, s.Holds(b.machine, zone, 0)...)
 	}
 	return list
 }

@@ -9,6 +9,34 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/trial"
 )
 
+// taken is "" if no trial began with nodes of which three quarters were taken.
+func (p Page) taken() string {
+	nodes := OneSize(p.sizes())
+	ours := p.filter(nodes, shape.Ours, taken)
+	if len(ours) == 0 {
+		return ""
+	}
+	var rows [][]string
+	for _, s := range p.Shapes {
+		full, empty := p.filter(nodes, s.Name, taken), p.of(nodes, s.Name)
+		if len(full) == 0 {
+			continue
+		}
+		rows = append(rows, []string{
+			s.Name, plot.Number(median(empty, rate)), plot.Number(median(full, rate)), interval(stats.Ratio(values(full, rate), values(empty, rate))),
+			plot.Duration(median(empty, cpu)), plot.Duration(median(full, cpu)), plot.Duration(median(full, preFilter)),
+			interval(stats.Ratio(values(ours, rate), values(full, rate))),
+		})
+	}
+	return fmt.Sprintf("## Nodes of which three quarters are taken\nBefore the trial, other claims hold three of the four NUMA nodes of each of the %d nodes, or 6 of its 8 GPUs: all of their CPUs, a\n"+
+		"claim for each. A pod of each node has as many CPUs in its requests. The trials ran in turn with those on empty nodes. This\n"+
+		"driver publishes full zones last, as it does on real nodes.\n\n", nodes) +
+		plot.Table([]string{
+			"shape", "pods/s, empty", "75 % full", "75 % full / empty", "scheduler's CPU time per pod, empty", "75 % full", "PreFilter per pod, 75 % full",
+			"pods/s of this driver / of this shape, 75 % full",
+		}, rows)
+}
+
 // fragmented is "" if no trial began with nodes that are nearly full.
 func (p Page) fragmented() string {
 	nodes := p.sizes()[0]
@@ -27,7 +55,7 @@ func (p Page) fragmented() string {
 			plot.Duration(median(results, cpu)), interval(stats.Ratio(values(ours, rate), values(results, rate))),
 		})
 	}
-	return fmt.Sprintf("## Nodes that are nearly full\nBefore the trial, other pods have filled NUMA nodes, so that no pod of the trial fits there: %d of them. Each of the %d nodes\n"+
+	return fmt.Sprintf("## Nodes that are nearly full\nBefore the trial, other claims hold NUMA nodes, so that no pod of the trial fits there: %d of them. Each of the %d nodes\n"+
 		"still has more CPUs than a pod needs, but only %d NUMA nodes have them. The trial has %d pods.\n\n",
 		ours[0].Load.Fill, nodes, nodes*ZonesPerNode-ours[0].Load.Fill, ours[0].Load.Pods) +
 		plot.Table([]string{"shape", "pods/s", "latency, p99", "scheduler's CPU time per pod", "pods/s of this driver / of this shape"}, rows)

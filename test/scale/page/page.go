@@ -35,12 +35,12 @@ type Page struct {
 	Profiles   []trial.Profile
 }
 
-// InTooMuch says whether a shape is in the trials with pods that fit nowhere: it has a
-// claim for them, and is no variant.
-func InTooMuch(s shape.Shape) bool { return s.TooMuch != nil && !s.Variant }
+// InTight says whether a shape is in the trials with pods that fit nowhere, and in those whose nodes are nearly full: it has
+// a claim for the former, and is no variant.
+func InTight(s shape.Shape) bool { return s.TooMuch != nil && !s.Variant }
 
-// InFragmented says whether a shape is in the trials whose nodes are nearly full.
-func InFragmented(s shape.Shape) bool { return s.Fill != nil && !s.Variant }
+// InFilled says whether a shape also runs while three quarters of each node are taken.
+func InFilled(s shape.Shape) bool { return !s.Variant && s.Name != shape.Beside }
 
 // InProfiles says whether the scheduler is profiled with a shape: it has claims, and is no
 // variant.
@@ -65,7 +65,7 @@ func Line(r trial.Result) string {
 		text += fmt.Sprintf(", %d pods fit nowhere", r.Load.TooMuch)
 	}
 	if r.Load.Fill > 0 {
-		text += fmt.Sprintf(", %d NUMA nodes were full", r.Load.Fill)
+		text += fmt.Sprintf(", %d NUMA nodes were taken", r.Load.Fill)
 	}
 	if r.Timeouts > 0 {
 		text += fmt.Sprintf(", %d timed out", r.Timeouts)
@@ -108,7 +108,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	for _, nodes := range p.sizes() {
 		sections = append(sections, p.measured(nodes))
 	}
-	sections = append(sections, p.profiled(), p.tooMuch(), p.fragmented(), p.beside(), p.mixed(), p.attributes(), p.shapes(), notes)
+	sections = append(sections, p.profiled(), p.tooMuch(), p.taken(), p.fragmented(), p.beside(), p.mixed(), p.attributes(), p.shapes(), notes)
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return strings.Join(sections, "\n"), figures, nil
 }
@@ -152,14 +152,17 @@ const (
 	allFit kind = iota
 	tooMuch
 	fragmented
+	taken
 )
 
 func kindOf(l trial.Load) kind {
 	switch {
 	case l.TooMuch > 0:
 		return tooMuch
-	case l.Fill > 0:
+	case l.Left > 0:
 		return fragmented
+	case l.Fill > 0:
+		return taken
 	}
 	return allFit
 }

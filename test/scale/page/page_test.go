@@ -51,15 +51,20 @@ func filled(t *testing.T, sizes ...int) Page {
 					SchedulerCPU: time.Duration(float64(time.Second) / speed), PreFilter: time.Duration(1+pair) * time.Millisecond, APIServerBytes: 500 << 20, EtcdBytes: 100 << 20,
 				}
 				p.Results = append(p.Results, r)
-				if nodes == sizes[0] && InTooMuch(s) {
+				if nodes == OneSize(sizes) && InFilled(s) {
+					half := r
+					half.Load, half.PodsPerSecond, half.SchedulerCPU = trial.Load{Pods: 100, Fill: 3 * nodes}, speed/2, 2*r.SchedulerCPU
+					p.Results = append(p.Results, half)
+				}
+				if nodes == sizes[0] && InTight(s) {
 					r.Load = trial.Load{Pods: 20, TooMuch: 2}
 					if s.Name == shape.PerCPU {
 						r.Timeouts = 1
 					}
 					p.Results = append(p.Results, r)
 				}
-				if nodes == sizes[0] && InFragmented(s) {
-					r.Load, r.Timeouts = trial.Load{Pods: 20, Fill: 4*nodes - 5}, 0
+				if nodes == sizes[0] && InTight(s) {
+					r.Load, r.Timeouts = trial.Load{Pods: 20, Fill: 4*nodes - 5, Left: 2}, 0
 					p.Results = append(p.Results, r)
 				}
 			}
@@ -203,6 +208,24 @@ func TestPreFilterHasAColumn(t *testing.T) {
 	text, _ := rendered(t, p)
 	if want := "| this driver | 14.7 | 1 s | 2 s | 68 ms | 3 ms | 500 MiB | 100 MiB | "; !strings.Contains(text, want) {
 		t.Errorf("the page lacks %q:\n%s", want, text)
+	}
+}
+
+func TestFilledNodesAreBesideEmptyOnes(t *testing.T) {
+	p := filled(t, 100, 500)
+	text, _ := rendered(t, p)
+	for _, line := range []string{
+		"NUMA nodes of each of the 500 nodes",
+		"| CPUs and memory apart | 2.68 | 1.34 | 0.5 (0.5 to 0.5) | 373 ms | 745 ms | 3 ms | 2.45 (2.45 to 2.45) |",
+		"| plain pods | 26.8 | 13.4 | 0.5 (0.5 to 0.5) | 37.3 ms | 74.5 ms | 3 ms | 0.245 (0.245 to 0.245) |",
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the page lacks %q:\n%s", line, text)
+		}
+	}
+	p.Results = slices.DeleteFunc(p.Results, func(r trial.Result) bool { return r.Load.Fill > 0 })
+	if text, _ := rendered(t, p); strings.Contains(text, "three quarters") || strings.Contains(text, "nearly full") {
+		t.Errorf("the page has trials that did not run:\n%s", text)
 	}
 }
 

@@ -38,7 +38,8 @@ type Processes struct{ Scheduler, APIServer, Etcd int }
 type Load struct {
 	Pods    int // that fit
 	TooMuch int // that fit nowhere, created before the others
-	Fill    int // that leave no room in a NUMA node, and are there before
+	Fill    int // NUMA nodes that other claims hold before
+	Left    int // CPUs of each of them that are left
 }
 
 // Result is what one trial measured.
@@ -56,7 +57,7 @@ type Result struct {
 }
 
 // warmUp is how many pods the scheduler places before it is measured. So it knows the
-// slices, and has compiled the selectors.
+// slices and what others hold, and has compiled the selectors.
 const warmUp = 10
 
 // Run measures the shape. It leaves the cluster as it was.
@@ -69,12 +70,7 @@ func (c *Cluster) Run(ctx context.Context, s shape.Shape, load Load) (Result, er
 }
 
 func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, err error) {
-	err = c.published(ctx, s, func() error {
-		if load.Fill > 0 {
-			if _, err := c.place(ctx, s, batch{"fill", shape.TemplateFill, load.Fill, true}); err != nil {
-				return fmt.Errorf("fill: %w", err)
-			}
-		}
+	err = c.published(ctx, s, load, func() error {
 		before, err := c.spent(ctx)
 		if err != nil {
 			return err
@@ -122,10 +118,10 @@ type Profile struct {
 
 // Profile runs the shape as Run does, but profiles the scheduler, which makes it slower.
 func (c *Cluster) Profile(ctx context.Context, s shape.Shape, pods int) (Profile, error) {
-	p := Profile{Shape: s.Name, Nodes: len(c.Nodes), Pods: pods}
-	err := c.published(ctx, s, func() (err error) {
+	p, load := Profile{Shape: s.Name, Nodes: len(c.Nodes), Pods: pods}, Load{Pods: pods}
+	err := c.published(ctx, s, load, func() (err error) {
 		p.CPU, err = c.Scheduler.During(ctx, func() error {
-			_, err := c.place(ctx, s, Load{Pods: pods}.batches()...)
+			_, err := c.place(ctx, s, load.batches()...)
 			return err
 		})
 		return err
@@ -139,12 +135,13 @@ func (c *Cluster) Profile(ctx context.Context, s shape.Shape, pods int) (Profile
 	return p, nil
 }
 
-// published calls do while the shape is published and the scheduler knows it.
-func (c *Cluster) published(ctx context.Context, s shape.Shape, do func() error) error {
-	if err := c.publish(ctx, s); err != nil {
+// published calls do while the shape is published, others hold what the load says, and the
+// scheduler knows of both.
+func (c *Cluster) published(ctx context.Context, s shape.Shape, load Load, do func() error) error {
+	if err := c.publish(ctx, s, load); err != nil {
 		return err
 	}
-	if _, err := c.place(ctx, s, Load{Pods: warmUp}.batches()...); err != nil {
+	if _, err := c.place(ctx, s, Load{Pods: min(warmUp, load.Pods)}.batches()...); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
 	if err := c.removePods(ctx); err != nil {
@@ -153,7 +150,7 @@ func (c *Cluster) published(ctx context.Context, s shape.Shape, do func() error)
 	if err := do(); err != nil {
 		return err
 	}
-	return c.withdraw(ctx, s)
+	return c.withdraw(ctx, s, load)
 }
 
 // result computes what can be known from the pods alone.
@@ -178,8 +175,8 @@ func (p placed) result() Result {
 	}
 }
 
-// objects are the classes, templates and slices of the shape.
-func (c *Cluster) objects(s shape.Shape) (list []object) {
+// objects are the classes, templates and slices of the shape, and what others hold.
+func (c *Cluster) objects(s shape.Shape, load Load) (list []object) {
 	resources := c.Client.ResourceV1()
 	for i := range s.Classes {
 		list = append(list, objectOf(resources.DeviceClasses(), &s.Classes[i]))
@@ -187,17 +184,17 @@ func (c *Cluster) objects(s shape.Shape) (list []object) {
 	for _, template := range s.Templates() {
 		list = append(list, objectOf(resources.ResourceClaimTemplates(namespace), template))
 	}
-	for _, node := range c.Nodes {
-		for _, slice := range s.Slices(node) {
+	for i, node := range c.Nodes {
+		for _, slice := range s.Filled(&c.Machine, load.full(i, len(c.Nodes))).Slices(node) {
 			list = append(list, objectOf(resources.ResourceSlices(), slice))
 		}
 	}
-	return list
+	return append(list, c.fill(s, load)...)
 }
 
-func (c *Cluster) publish(ctx context.Context, s shape.Shape) error {
+func (c *Cluster) publish(ctx context.Context, s shape.Shape, load Load) error {
 	var calls []call
-	for _, o := range c.objects(s) {
+	for _, o := range c.objects(s, load) {
 		calls = append(calls, o.create)
 	}
 	return parallel(ctx, calls)
@@ -206,12 +203,12 @@ func (c *Cluster) publish(ctx context.Context, s shape.Shape) error {
 // withdraw removes the pods, and what publish has created. One request to delete all
 // slices of thousands of nodes could take longer than the minute that the API server
 // gives it.
-func (c *Cluster) withdraw(ctx context.Context, s shape.Shape) error {
+func (c *Cluster) withdraw(ctx context.Context, s shape.Shape, load Load) error {
 	if err := c.removePods(ctx); err != nil {
 		return err
 	}
 	var calls []call
-	for _, o := range c.objects(s) {
+	for _, o := range c.objects(s, load) {
 		calls = append(calls, o.remove)
 	}
 	return parallel(ctx, calls)

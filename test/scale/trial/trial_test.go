@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -116,7 +117,10 @@ func fakeCluster(t *testing.T, nodes int) (*Cluster, []shape.Shape) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}})
+	account := func(namespace string) *corev1.ServiceAccount {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}}
+	}
+	client := fake.NewClientset(account(namespace), account(others))
 	deletesAllPods(client)
 	c := &Cluster{
 		Client: client, Machine: m, Stall: 20 * time.Second, Metrics: metrics(t),
@@ -138,7 +142,7 @@ func TestTrialMeasuresEachShapeAndLeavesNothing(t *testing.T) {
 	for _, s := range shapes {
 		load := Load{Pods: 20}
 		if s.TooMuch != nil {
-			load.TooMuch, load.Fill = 2, 3
+			load.TooMuch, load.Fill, load.Left = 2, 3, 2
 		}
 		r, err := c.Run(t.Context(), s, load)
 		if err != nil {
@@ -164,10 +168,49 @@ func TestTrialMeasuresEachShapeAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestOthersHoldTheFirstNUMANodes(t *testing.T) {
+	c, shapes := fakeCluster(t, 3)
+	for _, s := range shapes {
+		if s.Name == shape.Beside {
+			continue
+		}
+		load := Load{Fill: 7}
+		if err := c.publish(t.Context(), s, load); err != nil {
+			t.Fatal(err)
+		}
+		claims, err := c.Client.ResourceV1().ResourceClaims(others).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods, err := c.Client.CoreV1().Pods(others).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cpus := map[string]int64{}
+		for _, pod := range pods.Items {
+			cpus[pod.Spec.NodeName] = pod.Spec.Containers[0].Resources.Requests.Cpu().Value()
+		}
+		if want := map[string]int64{"node-0": 48, "node-1": 32, "node-2": 32}; !maps.Equal(cpus, want) {
+			t.Errorf("%s: others have %v, want %v", s.Name, cpus, want)
+		}
+		for _, claim := range claims.Items {
+			if claim.Status.Allocation == nil || len(claim.Status.Allocation.Devices.Results) == 0 {
+				t.Errorf("%s: claim %s holds nothing", s.Name, claim.Name)
+			}
+		}
+		if want := 7; s.Claim != nil && len(claims.Items) != want {
+			t.Errorf("%s: %d claims, want %d", s.Name, len(claims.Items), want)
+		}
+		if err := c.withdraw(t.Context(), s, load); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestTrialFailsIfNothingHappens(t *testing.T) {
 	c, shapes := fakeCluster(t, 1)
 	c.Stall = 50 * time.Millisecond
-	_, err := c.Run(t.Context(), shapes[0], Load{Pods: 1})
+	_, err := c.Run(t.Context(), shapes[0], Load{Pods: 10})
 	if want := "0 of 10 pods have a node, and nothing happens for 50ms"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
