@@ -36,6 +36,7 @@ type config struct {
 	pairs      int
 	pods       int
 	tooMuch    int
+	foreign    int
 	attributes numbers
 	growth     bool
 	wait       time.Duration
@@ -80,6 +81,7 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.pairs, "pairs", 5, "how often each shape runs, in turn with the others")
 	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node, and 2 on one with GPUs that is nearly full")
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
+	f.IntVar(&c.foreign, "foreign", 5000, "claims of another driver in the trials that have such claims; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
 	f.BoolVar(&c.growth, "growth", false, "run only what shows how time grows with the number of nodes, and write a page of its own; default of -sizes: 500 5000")
 	f.DurationVar(&c.wait, "wait", 2*time.Minute, "how long to wait for a load average of 1 or less, which a build exceeds; above it, no goal is judged")
@@ -125,8 +127,8 @@ func parse(args []string) (config, error) {
 			return c, fmt.Errorf("-pods %d: %d nodes have room for 1 to %d", c.pods, nodes, room)
 		}
 	}
-	if c.tooMuch < 0 {
-		return c, fmt.Errorf("-too-much %d: 0 or more are allowed", c.tooMuch)
+	if c.tooMuch < 0 || c.foreign < 0 {
+		return c, fmt.Errorf("-too-much %d -foreign %d: 0 or more are allowed", c.tooMuch, c.foreign)
 	}
 	if c.pages == "" {
 		c.pages = filepath.Join(c.repository, "docs")
@@ -268,6 +270,9 @@ func (c config) rounds(nodes int, shapes, mixes []shape.Shape) (list [][]run) {
 	add(trial.Load{Pods: c.pods}, shapes)
 	if nodes == page.OneSize(c.sizes) && !c.growth {
 		add(trial.Load{Pods: c.pods, Fill: takenZones * nodes}, only(shapes, page.InFilled))
+		if c.foreign > 0 {
+			add(trial.Load{Pods: c.pods, Foreign: c.foreign}, only(shapes, page.InForeign))
+		}
 	}
 	end()
 	if nodes > c.sizes[0] || c.growth {

@@ -61,6 +61,32 @@ func (p Page) fragmented() string {
 		plot.Table([]string{"shape", "pods/s", "latency, p99", "scheduler's CPU time per pod", "pods/s of this driver / of this shape"}, rows)
 }
 
+// foreign is "" if no trial had claims of another driver in the cluster.
+func (p Page) foreign() string {
+	nodes := OneSize(p.sizes())
+	var rows [][]string
+	claims := 0
+	for _, s := range p.Shapes {
+		with, without := p.filter(nodes, s.Name, foreign), p.of(nodes, s.Name)
+		if len(with) == 0 {
+			continue
+		}
+		claims = with[0].Load.Foreign
+		rows = append(rows, []string{
+			s.Name, plot.Number(median(with, rate)), interval(stats.Ratio(values(with, rate), values(without, rate))),
+			plot.Duration(median(with, cpu)), interval(stats.Ratio(values(with, cpu), values(without, cpu))),
+			plot.Duration(median(with, preFilter)), plot.Duration(median(without, preFilter)),
+		})
+	}
+	if len(rows) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("## Claims of another driver\nBefore the trial, %d claims hold shares of the devices of another driver, on nodes that are not among the %d nodes. The trials ran\n"+
+		"in turn with those without such claims. Kubernetes 1.37 looks at all shares of the cluster if a device that can be shared is\n"+
+		"free ([upstream.md](upstream.md#the-scan-of-all-shares)).\n\n", claims, nodes) +
+		plot.Table([]string{"shape", "pods/s", "/ without", "scheduler's CPU time per pod", "/ without", "PreFilter per pod", "without"}, rows)
+}
+
 // gpus are the trials of GPUs alone, and beside this driver.
 func (p Page) gpus() (alone, beside []trial.Result) {
 	nodes := OneSize(p.sizes())

@@ -42,6 +42,11 @@ func InTight(s shape.Shape) bool { return s.TooMuch != nil && !s.Variant }
 // InFilled says whether a shape also runs while three quarters of each node are taken.
 func InFilled(s shape.Shape) bool { return !s.Variant && s.Name != shape.Beside }
 
+// InForeign says whether a shape also runs while another driver has claims in the cluster.
+func InForeign(s shape.Shape) bool {
+	return s.Name == shape.Ours || s.Name == shape.Split || s.Name == shape.GPU
+}
+
 // InProfiles says whether the scheduler is profiled with a shape: it has claims, and is no
 // variant.
 func InProfiles(s shape.Shape) bool { return s.Claim != nil && !s.Variant }
@@ -66,6 +71,9 @@ func Line(r trial.Result) string {
 	}
 	if r.Load.Fill > 0 {
 		text += fmt.Sprintf(", %d NUMA nodes were taken", r.Load.Fill)
+	}
+	if r.Load.Foreign > 0 {
+		text += fmt.Sprintf(", %d claims of another driver", r.Load.Foreign)
 	}
 	if r.Timeouts > 0 {
 		text += fmt.Sprintf(", %d timed out", r.Timeouts)
@@ -108,7 +116,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	for _, nodes := range p.sizes() {
 		sections = append(sections, p.measured(nodes))
 	}
-	sections = append(sections, p.profiled(), p.tooMuch(), p.taken(), p.fragmented(), p.beside(), p.mixed(), p.attributes(), p.shapes(), notes)
+	sections = append(sections, p.profiled(), p.tooMuch(), p.taken(), p.fragmented(), p.foreign(), p.beside(), p.mixed(), p.attributes(), p.shapes(), notes)
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return strings.Join(sections, "\n"), figures, nil
 }
@@ -153,6 +161,7 @@ const (
 	tooMuch
 	fragmented
 	taken
+	foreign
 )
 
 func kindOf(l trial.Load) kind {
@@ -163,6 +172,8 @@ func kindOf(l trial.Load) kind {
 		return fragmented
 	case l.Fill > 0:
 		return taken
+	case l.Foreign > 0:
+		return foreign
 	}
 	return allFit
 }

@@ -56,6 +56,11 @@ func filled(t *testing.T, sizes ...int) Page {
 					half.Load, half.PodsPerSecond, half.SchedulerCPU = trial.Load{Pods: 100, Fill: 3 * nodes}, speed/2, 2*r.SchedulerCPU
 					p.Results = append(p.Results, half)
 				}
+				if nodes == OneSize(sizes) && InForeign(s) {
+					slower := r
+					slower.Load, slower.PodsPerSecond, slower.SchedulerCPU, slower.PreFilter = trial.Load{Pods: 100, Foreign: 5000}, speed/4, 4*r.SchedulerCPU, 9*r.PreFilter
+					p.Results = append(p.Results, slower)
+				}
 				if nodes == sizes[0] && InTight(s) {
 					r.Load = trial.Load{Pods: 20, TooMuch: 2}
 					if s.Name == shape.PerCPU {
@@ -223,9 +228,21 @@ func TestFilledNodesAreBesideEmptyOnes(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", line, text)
 		}
 	}
-	p.Results = slices.DeleteFunc(p.Results, func(r trial.Result) bool { return r.Load.Fill > 0 })
-	if text, _ := rendered(t, p); strings.Contains(text, "three quarters") || strings.Contains(text, "nearly full") {
+	p.Results = slices.DeleteFunc(p.Results, func(r trial.Result) bool { return r.Load.Fill > 0 || r.Load.Foreign > 0 })
+	if text, _ := rendered(t, p); strings.Contains(text, "three quarters") || strings.Contains(text, "another driver") || strings.Contains(text, "nearly full") {
 		t.Errorf("the page has trials that did not run:\n%s", text)
+	}
+}
+
+func TestClaimsOfAnotherDriverAreBesideNone(t *testing.T) {
+	text, _ := rendered(t, filled(t, 100, 500))
+	for _, line := range []string{
+		"5000 claims hold shares of the devices of another driver, on nodes that are not among the 500 nodes",
+		"| this driver | 1.64 | 0.25 (0.25 to 0.25) | 608 ms | 4 (4 to 4) | 27 ms | 3 ms |",
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the page lacks %q:\n%s", line, text)
+		}
 	}
 }
 

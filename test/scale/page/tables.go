@@ -12,8 +12,8 @@ import (
 
 func (p Page) measured(nodes int) string {
 	return fmt.Sprintf("## %d nodes\nMedians of the pairs. Latency is the time from the creation of a pod until it has a node. All pods are created at once, so\n"+
-		"most of it is waiting. PreFilter is for how long the scheduler runs these plugins for a pod, before it looks at any node: a part\n"+
-		"of its time that does not grow with the nodes that it looks at, but with the claims of the whole cluster. Memory is that of the\n"+
+		"most of it is waiting. PreFilter is the time for which the scheduler runs these plugins for a pod, before it\n"+
+		"looks at any node. It grows with the claims of the whole cluster. Memory is that of the\n"+
 		"process after the last pod; its earlier trials count too.\n\n", nodes) +
 		plot.Table(header, p.rows(nodes))
 }
@@ -147,5 +147,6 @@ var notes = fmt.Sprintf(`## What is measured
   one shape is published at a time. Its pods and slices are deleted before the next one.
 - **The control plane** has the defaults of Kubernetes, but scheduler and controllers may send as many requests as they can,
   etcd does not wait for the disk, and the node-lifecycle controller is off. Each number of nodes has a control plane of its
-  own. All programs, and the one that creates the pods, share the CPUs of this machine.
+  own. All programs, and the one that creates the pods, share the CPUs of this machine. PreFilter is the scheduler's own
+  histogram of the time on the clock, so it also has the time for which others have the CPUs.
 `, PodsPerNode, shape.GPUsPerNode, shape.PodCPUs, shape.PodMemory)

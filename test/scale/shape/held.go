@@ -96,3 +96,11 @@ func Filler(node string, cpus int) *corev1.Pod {
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *resource.NewQuantity(int64(cpus), resource.DecimalSI)
 	return pod
 }
+
+// Foreign is what a claim of another driver holds, one of many: a share of a device of a node that
+// the cluster does not have, and the node's pool. 20 of them are on each node.
+func Foreign(index int) (pool string, held Held) {
+	return fmt.Sprintf("other-%d", index/20), Held{"shares.scale.test", fmt.Sprintf("numa-%d", index%4), map[resourceapi.QualifiedName]resource.Quantity{
+		"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"),
+	}}
+}

@@ -61,3 +61,19 @@ func (c *Cluster) allocated(name, pool string, held []shape.Held) object {
 	}
 	return o
 }
+
+// have has so many claims of another driver in the cluster. They stay there for the next trial, which mostly has as many.
+func (c *Cluster) have(ctx context.Context, foreign int) error {
+	var calls []call
+	for i := min(foreign, c.foreign); i < max(foreign, c.foreign); i++ {
+		pool, held := shape.Foreign(i)
+		claim := c.allocated(fmt.Sprintf("foreign-%d", i), pool, []shape.Held{held})
+		if foreign > c.foreign {
+			calls = append(calls, claim.create)
+		} else {
+			calls = append(calls, claim.remove)
+		}
+	}
+	c.foreign = foreign
+	return parallel(ctx, calls)
+}

@@ -29,6 +29,8 @@ type Cluster struct {
 	Machine   numa.Machine
 	// Stall is for how long no pod may make progress before a trial fails.
 	Stall time.Duration
+
+	foreign int // claims of another driver
 }
 
 // Processes are the ids of the measured programs.
@@ -40,6 +42,7 @@ type Load struct {
 	TooMuch int // that fit nowhere, created before the others
 	Fill    int // NUMA nodes that other claims hold before
 	Left    int // CPUs of each of them that are left
+	Foreign int // claims of another driver, of nodes that the cluster does not have
 }
 
 // Result is what one trial measured.
@@ -60,7 +63,7 @@ type Result struct {
 // slices and what others hold, and has compiled the selectors.
 const warmUp = 10
 
-// Run measures the shape. It leaves the cluster as it was.
+// Run measures the shape. It leaves the cluster as it was, but with claims of another driver.
 func (c *Cluster) Run(ctx context.Context, s shape.Shape, load Load) (Result, error) {
 	r, err := c.run(ctx, s, load)
 	if err != nil {
@@ -138,6 +141,9 @@ func (c *Cluster) Profile(ctx context.Context, s shape.Shape, pods int) (Profile
 // published calls do while the shape is published, others hold what the load says, and the
 // scheduler knows of both.
 func (c *Cluster) published(ctx context.Context, s shape.Shape, load Load, do func() error) error {
+	if err := c.have(ctx, load.Foreign); err != nil {
+		return err
+	}
 	if err := c.publish(ctx, s, load); err != nil {
 		return err
 	}

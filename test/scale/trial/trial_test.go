@@ -207,6 +207,27 @@ func TestOthersHoldTheFirstNUMANodes(t *testing.T) {
 	}
 }
 
+func TestClaimsOfAnotherDriverStayAsLongAsTrialsHaveThem(t *testing.T) {
+	c, shapes := fakeCluster(t, 1)
+	schedule(t.Context(), t, c.Client)
+	for _, foreign := range []int{0, 30, 30, 5, 0} {
+		if _, err := c.Run(t.Context(), shapes[0], Load{Pods: 2, Foreign: foreign}); err != nil {
+			t.Fatal(err)
+		}
+		claims, err := c.Client.ResourceV1().ResourceClaims(others).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pools := map[string]int{}
+		for _, claim := range claims.Items {
+			pools[claim.Status.Allocation.Devices.Results[0].Pool]++
+		}
+		if want := map[int]map[string]int{0: {}, 5: {"other-0": 5}, 30: {"other-0": 20, "other-1": 10}}[foreign]; !maps.Equal(pools, want) {
+			t.Errorf("claims by pool: %v, want %v", pools, want)
+		}
+	}
+}
+
 func TestTrialFailsIfNothingHappens(t *testing.T) {
 	c, shapes := fakeCluster(t, 1)
 	c.Stall = 50 * time.Millisecond
