@@ -5,6 +5,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/page"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
 
 func TestFlags(t *testing.T) {
@@ -25,6 +28,44 @@ func TestFlags(t *testing.T) {
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func TestWhatIsAddedRunsWithOneSize(t *testing.T) {
+	m, err := shape.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := shape.All(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mixes, err := shape.Mixes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]map[int][]int{
+		"":                       {100: {6, 3, 4, 3}, 500: {8 + 7 + 3}, 2000: {6}},
+		"-foreign 0 -too-much 0": {100: {6, 3, 4}, 500: {8 + 7}, 2000: {6}},
+		"-growth":                {500: {3}, 5000: {3}},
+	} {
+		c, err := parse(strings.Fields(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shapes, mixes := all, mixes
+		if c.growth {
+			shapes, mixes = only(all, page.InGrowth), nil
+		}
+		for _, nodes := range c.sizes {
+			var trials []int
+			for _, round := range c.rounds(nodes, only(shapes, func(s shape.Shape) bool { return page.Runs(s, nodes, c.sizes) }), mixes) {
+				trials = append(trials, len(round))
+			}
+			if !slices.Equal(trials, want[nodes]) {
+				t.Errorf("%q, %d nodes: %v trials of each pair, want %v", args, nodes, trials, want[nodes])
+			}
 		}
 	}
 }

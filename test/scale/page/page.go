@@ -229,14 +229,3 @@ func (p Page) machine() string {
 		[]string{"duration", p.Took.Round(time.Second).String()},
 	)) + host.Note
 }
-
-// verdicts returns a table of goals with the verdicts in its last column, or without it if the machine was busy.
-func (p Page) verdicts(command string, header []string, rows [][]string) string {
-	if !host.Busy(p.Machine.Load) {
-		return "A goal is met if the whole range meets it, and missed if nothing of the range does. In between it is not decided.\n\n" + plot.Table(header, rows)
-	}
-	for i, row := range rows {
-		rows[i] = row[:len(row)-1]
-	}
-	return host.Unjudged(command) + "\n" + plot.Table(header[:len(header)-1], rows)
-}
