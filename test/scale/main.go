@@ -79,7 +79,7 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.kubernetes, "kubernetes", build.DefaultKubernetes, "version of Kubernetes")
 	f.Var(&c.sizes, "sizes", "numbers of nodes, ascending; each has a control plane of its own")
 	f.IntVar(&c.pairs, "pairs", 5, "how often each shape runs, in turn with the others")
-	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node, and 2 on one with GPUs that is nearly full")
+	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node, and 2 where one of four NUMA nodes is left")
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
 	f.IntVar(&c.foreign, "foreign", 5000, "claims of another driver in the trials that have such claims; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
@@ -294,7 +294,7 @@ func (c config) rounds(nodes int, shapes, mixes []shape.Shape) (list [][]run) {
 // takenZones is how many NUMA nodes of a node have no room while three quarters are taken.
 const takenZones = page.ZonesPerNode - 1
 
-// order is that in which a pair runs so many trials. Each pair begins with another one, and every
+// order is that in which a pair runs so many trials. The pairs begin with different ones, and every
 // other pair runs backwards, so that no trial always follows the same one.
 func order(trials, pair, pairs int) (list []int) {
 	first, step := pair*trials/pairs, 1

@@ -215,8 +215,8 @@ objects, so no pod runs. ` + "`make scale`" + ` measures everything again and wr
 
 ` + method
 
-const method = `The shapes ran in turn, again and again, on the same cluster. Each of these pairs began with another shape, and every other
-one ran backwards, so no shape always ran after the same one. A ratio is the geometric mean of the pairs, with the range in
+const method = `The shapes ran in turn, again and again, on the same cluster. These pairs began with different shapes, and every other one ran
+backwards, so no shape always ran after the same one. A ratio is the geometric mean of the pairs, with the range in
 which the true ratio is in 95 of 100 cases (Student's t of the logarithms).
 `
 

@@ -23,27 +23,18 @@ type Held struct {
 	Consumed       map[resourceapi.QualifiedName]resource.Quantity // nil: all of an exclusive device
 }
 
-// Holds is what a claim holds that leaves so many CPUs of a NUMA node, or what stands for them in
-// shapes without CPUs: a quarter of the node's devices. It is nil if pods of the shape have no claims.
+// Holds is what a claim holds that leaves so many CPUs of a NUMA node. Of exclusive devices, it holds
+// as large a part of the NUMA node's share of all. It is nil if pods of the shape have no claims.
 func (s Shape) Holds(m numa.Machine, zone, left int) (list []Held) {
 	cpus := zoneCPUs(m) - left
-	name, memory := fmt.Sprintf("numa-%d", m.Zones[zone].ID), resource.MustParse(PodMemory)
-	consumed := func(cpu, memory *resource.Quantity) map[resourceapi.QualifiedName]resource.Quantity {
-		amounts := map[resourceapi.QualifiedName]resource.Quantity{}
-		for name, amount := range map[resourceapi.QualifiedName]*resource.Quantity{"cpu": cpu, "memory": memory} {
-			if amount != nil {
-				amounts[name] = *amount
-			}
-		}
-		return amounts
-	}
-	cpu := resource.NewQuantity(int64(cpus), resource.DecimalSI)
+	type amounts = map[resourceapi.QualifiedName]resource.Quantity
+	name, cpu, memory := fmt.Sprintf("numa-%d", m.Zones[zone].ID), *resource.NewQuantity(int64(cpus), resource.DecimalSI), resource.MustParse(PodMemory)
 	switch s.Name {
 	case Plain:
 	case Split:
-		list = []Held{{s.Drivers[0].Name, name, consumed(cpu, nil)}, {s.Drivers[1].Name, name, consumed(nil, &memory)}}
+		list = []Held{{s.Drivers[0].Name, name, amounts{"cpu": cpu}}, {s.Drivers[1].Name, name, amounts{"memory": memory}}}
 	case Ours:
-		list = []Held{{s.Drivers[0].Name, name, consumed(cpu, &memory)}}
+		list = []Held{{s.Drivers[0].Name, name, amounts{"cpu": cpu, "memory": memory}}}
 	default: // exclusive devices, in the order of the NUMA nodes
 		devices := s.Drivers[0].Devices
 		of := len(devices) / len(m.Zones)
