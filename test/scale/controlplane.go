@@ -49,34 +49,40 @@ func (c config) start(ctx context.Context, on *trial.Cluster) (down func() error
 	if on.Scheduler.Client, err = rest.HTTPClientFor(config); err != nil {
 		return nil, err
 	}
-	on.Scheduler.Piece = 5 * time.Second
-	on.Scheduler.URL = fmt.Sprintf("https://127.0.0.1:%d/debug/pprof/profile", r.Ports.Scheduler)
+	scheduler := fmt.Sprintf("https://127.0.0.1:%d", r.Ports.Scheduler)
+	on.Scheduler.Piece, on.Scheduler.URL = 5*time.Second, scheduler+"/debug/pprof/profile"
+	on.Metrics = trial.Metrics{Client: on.Scheduler.Client, URL: scheduler + "/metrics"}
 	return func() error { return cluster.Down(r.Dir, os.Stderr) }, nil
+}
+
+// build builds what is missing of the control plane, in the home of all clusters.
+func (c config) build(ctx context.Context) (home string, made build.Cache, err error) {
+	repository, err := filepath.Abs(c.repository)
+	if err != nil {
+		return "", made, err
+	}
+	if home, err = cluster.Home(); err != nil {
+		return "", made, err
+	}
+	made = build.Cache{Dir: build.Dir(home), Source: repository, Log: os.Stderr}
+	if err := os.MkdirAll(made.Dir, 0o755); err != nil {
+		return "", made, err
+	}
+	return home, made, made.ControlPlane(ctx, c.kubernetes)
 }
 
 // startCluster builds what is missing, and starts the control plane. If a later step
 // fails, the cluster stays: its logs say why, and make stops it.
 func (c config) startCluster(ctx context.Context) (*cluster.Cluster, error) {
-	repository, err := filepath.Abs(c.repository)
+	home, made, err := c.build(ctx)
 	if err != nil {
-		return nil, err
-	}
-	home, err := cluster.Home()
-	if err != nil {
-		return nil, err
-	}
-	made := build.Cache{Dir: build.Dir(home), Source: repository, Log: os.Stderr}
-	if err := os.MkdirAll(made.Dir, 0o755); err != nil {
-		return nil, err
-	}
-	if err := made.ControlPlane(ctx, c.kubernetes); err != nil {
 		return nil, err
 	}
 	r, err := cluster.New(cluster.Dir(home, c.name), 0, 100, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	proxy := filepath.Join(repository, "bin", "cluster")
+	proxy := filepath.Join(made.Source, "bin", "cluster")
 	if err := r.StartControlPlane(ctx, made.Path("bin"), made.KubernetesDir(c.kubernetes), proxy, "", flags()); err != nil {
 		return nil, fmt.Errorf("%w (logs: %s)", err, r.Path("logs"))
 	}

@@ -36,8 +36,10 @@ type config struct {
 	pairs      int
 	pods       int
 	tooMuch    int
+	foreign    int
 	attributes numbers
 	growth     bool
+	wait       time.Duration
 
 	part    bool
 	daemons int // 0: trials run
@@ -79,10 +81,12 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.kubernetes, "kubernetes", build.DefaultKubernetes, "version of Kubernetes")
 	f.Var(&c.sizes, "sizes", "numbers of nodes, ascending; each has a control plane of its own")
 	f.IntVar(&c.pairs, "pairs", 5, "how often each shape runs, in turn with the others")
-	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node")
+	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node, and 2 where one of four NUMA nodes is left")
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
+	f.IntVar(&c.foreign, "foreign", 5000, "claims of another driver in the trials that have such claims; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
 	f.BoolVar(&c.growth, "growth", false, "run only what shows how time grows with the number of nodes, and write a page of its own; default of -sizes: 500 5000")
+	f.DurationVar(&c.wait, "wait", 2*time.Minute, "how long to wait for a load average of 1 or less, which a build exceeds; above it, no goal is judged")
 	f.IntVar(&c.daemons, "daemons", 0, "run the daemons of so many nodes instead, and measure what they ask of the API server")
 	f.BoolVar(&c.part, "part", false, "run some of the daemons for another process, which talks over standard input and output")
 	f.IntVar(&c.claims, "claims", 4, "with -daemons: claims of each node; 16 at most")
@@ -122,12 +126,16 @@ func parse(args []string) (config, error) {
 		return c, fmt.Errorf("-pairs %d: a ratio with its interval needs 2 or more", c.pairs)
 	}
 	for _, nodes := range c.sizes {
-		if c.pods < 1 || c.pods > nodes*page.PodsPerNode {
-			return c, fmt.Errorf("-pods %d: %d nodes have room for 1 to %d", c.pods, nodes, nodes*page.PodsPerNode)
+		room := nodes * page.PodsPerNode
+		if !c.growth && nodes == page.OneSize(c.sizes) {
+			room = nodes * shape.GPUsPerNode / page.ZonesPerNode // three quarters are taken
+		}
+		if c.pods < 1 || c.pods > room {
+			return c, fmt.Errorf("-pods %d: %d nodes have room for 1 to %d", c.pods, nodes, room)
 		}
 	}
-	if c.tooMuch < 0 {
-		return c, fmt.Errorf("-too-much %d: 0 or more are allowed", c.tooMuch)
+	if c.tooMuch < 0 || c.foreign < 0 {
+		return c, fmt.Errorf("-too-much %d -foreign %d: 0 or more are allowed", c.tooMuch, c.foreign)
 	}
 	if c.pages == "" {
 		c.pages = filepath.Join(c.repository, "docs")
@@ -160,6 +168,10 @@ func (n *numbers) Set(text string) error {
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "scale: "+format+"\n", args...) }
 
 func (c config) run(ctx context.Context) error {
+	if _, _, err := c.build(ctx); err != nil {
+		return err
+	}
+	host.Settle(ctx, c.wait, func(line string) { progress("%s", line) })
 	began := time.Now()
 	m, err := shape.Machine()
 	if err != nil {
@@ -182,8 +194,8 @@ func (c config) run(ctx context.Context) error {
 	if c.growth {
 		p.Shapes, p.Mixes = only(p.Shapes, page.InGrowth), nil
 	}
-	for i, nodes := range c.sizes {
-		results, profiles, err := c.measure(ctx, trial.Cluster{Machine: m, Nodes: nodeNames(nodes), Proc: os.DirFS("/proc"), Stall: stall}, p.Shapes, p.Mixes, i == 0)
+	for _, nodes := range c.sizes {
+		results, profiles, err := c.measure(ctx, trial.Cluster{Machine: m, Nodes: nodeNames(nodes), Proc: os.DirFS("/proc"), Stall: stall}, only(p.Shapes, func(s shape.Shape) bool { return page.Runs(s, nodes, c.sizes) }), p.Mixes)
 		if err != nil {
 			return err
 		}
@@ -207,10 +219,9 @@ func nodeNames(count int) (names []string) {
 	return names
 }
 
-// measure starts a control plane, runs all shapes in turn, and profiles the scheduler with
-// each. Smallest is for the size that also has pods that fit nowhere, nodes that are nearly
-// full, and mixes.
-func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []shape.Shape, smallest bool) (results []trial.Result, profiles []trial.Profile, err error) {
+// measure starts a control plane, runs all trials of a size, and profiles the scheduler with
+// each shape.
+func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []shape.Shape) (results []trial.Result, profiles []trial.Profile, err error) {
 	down, err := c.start(ctx, &on)
 	if err != nil {
 		return nil, nil, err
@@ -218,19 +229,10 @@ func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []s
 	if err := on.Prepare(ctx); err != nil {
 		return nil, nil, err
 	}
-	few := max(c.pods/5, 1)
-	rounds := []round{{trial.Load{Pods: c.pods}, shapes}}
-	if smallest && !c.growth {
-		room := (few + podsOfZone - 1) / podsOfZone // NUMA nodes
-		rounds = append(rounds, round{trial.Load{Pods: few, Fill: page.ZonesPerNode*len(on.Nodes) - room}, only(shapes, page.InFragmented)}, round{trial.Load{Pods: few}, mixes})
-	}
-	if smallest && !c.growth && c.tooMuch > 0 {
-		rounds = append(rounds, round{trial.Load{Pods: few, TooMuch: c.tooMuch}, only(shapes, page.InTooMuch)})
-	}
-	for _, round := range rounds {
+	for _, round := range c.rounds(len(on.Nodes), shapes, mixes) {
 		for pair := range c.pairs {
-			for _, s := range round.shapes {
-				load := round.load
+			for _, i := range order(len(round), pair, c.pairs) {
+				s, load := round[i].shape, round[i].load
 				r, err := on.Run(ctx, s, load)
 				if err != nil {
 					return nil, nil, err
@@ -257,10 +259,59 @@ func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []s
 	return results, profiles, down()
 }
 
-// round is a load that shapes have in turn, again and again.
-type round struct {
-	load   trial.Load
-	shapes []shape.Shape
+// run is one trial of a pair.
+type run struct {
+	load  trial.Load
+	shape shape.Shape
+}
+
+// rounds are trials that run in turn, again and again.
+func (c config) rounds(nodes int, shapes, mixes []shape.Shape) (list [][]run) {
+	var round []run
+	add := func(load trial.Load, shapes []shape.Shape) {
+		for _, s := range shapes {
+			round = append(round, run{load, s})
+		}
+	}
+	end := func() { list, round = append(list, round), nil }
+	add(trial.Load{Pods: c.pods}, shapes)
+	if nodes == page.OneSize(c.sizes) && !c.growth {
+		add(trial.Load{Pods: c.pods, Fill: takenZones * nodes}, only(shapes, page.InFilled))
+		if c.foreign > 0 {
+			add(trial.Load{Pods: c.pods, Foreign: c.foreign}, only(shapes, page.InForeign))
+		}
+	}
+	end()
+	if nodes > c.sizes[0] || c.growth {
+		return list
+	}
+	few := max(c.pods/5, 1)
+	room := (few + podsOfZone - 1) / podsOfZone // NUMA nodes
+	add(trial.Load{Pods: few, Fill: page.ZonesPerNode*nodes - room, Left: shape.PodCPUs / 2}, only(shapes, page.InTight))
+	end()
+	add(trial.Load{Pods: few}, mixes)
+	end()
+	if c.tooMuch > 0 {
+		add(trial.Load{Pods: few, TooMuch: c.tooMuch}, only(shapes, page.InTight))
+		end()
+	}
+	return list
+}
+
+// takenZones is how many NUMA nodes of a node have no room while three quarters are taken.
+const takenZones = page.ZonesPerNode - 1
+
+// order is that in which a pair runs so many trials. The pairs begin with different ones, and every
+// other pair runs backwards, so that no trial always follows the same one.
+func order(trials, pair, pairs int) (list []int) {
+	first, step := pair*trials/pairs, 1
+	if pair%2 == 1 {
+		step = trials - 1
+	}
+	for i := range trials {
+		list = append(list, (first+i*step)%trials)
+	}
+	return list
 }
 
 // podsOfZone is how many pods fit on a NUMA node.

@@ -4,6 +4,7 @@ package host
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -79,6 +80,32 @@ func Busy(load string) bool {
 	first, _, _ := strings.Cut(load, ",")
 	average, err := strconv.ParseFloat(first, 64)
 	return err != nil || average > 1
+}
+
+// Unjudged says that a page has no verdicts, because the machine was busy when the command began
+// to measure.
+func Unjudged(command string) string {
+	return "The load average was above 1 at the start, so this page judges no goal: run `" + command + "` on a machine where nothing else runs.\n"
+}
+
+// Settle waits until the machine is not busy any more, for the given time at most.
+func Settle(ctx context.Context, wait time.Duration, progress func(line string)) {
+	if !Busy(Load()) || wait <= 0 {
+		return
+	}
+	progress(fmt.Sprintf("wait up to %s for a load average of 1 or less", wait))
+	limit := time.After(wait)
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for Busy(Load()) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-limit:
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // nice reads field 19 of /proc/self/stat, proc_pid_stat(5).

@@ -5,14 +5,11 @@ import (
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
-	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
@@ -24,17 +21,10 @@ type Case struct {
 	Title     string // in the tables
 	Slices    []*resourceapi.ResourceSlice
 	Classes   []resourceapi.DeviceClass
-	GPUs      string // a GPU driver with this name has devices on the node, and a class of the same name; "": none has
-	Held      []Held
+	Held      []shape.Held
 	Elsewhere int // shares of zones that are allocated on other nodes
 	Claim     *resourceapi.DeviceClaim
 	Want      string // the last device that the claim gets; "": none
-}
-
-// Held is what another claim holds on the node.
-type Held struct {
-	Driver, Device string
-	Consumed       map[resourceapi.QualifiedName]resource.Quantity // nil: all of an exclusive device
 }
 
 // The cases that goals name.
@@ -55,7 +45,6 @@ const (
 const (
 	gpusFirst = "a.gpu.test"
 	gpusLast  = "z.gpu.test"
-	gpuCount  = 8
 	node      = "node" // of testdata
 	functions = 8
 )
@@ -105,11 +94,8 @@ func (b *builder) add(name, title, shapeName, want string) *Case {
 
 // addGPU appends a case of a claim of a GPU beside what other drivers publish.
 func (b *builder) addGPU(name, title, gpuDriver string, beside []*resourceapi.ResourceSlice, want string) *Case {
-	b.cases = append(b.cases, Case{Name: name, Title: title, Slices: beside, GPUs: gpuDriver, Want: want, Claim: &resourceapi.DeviceClaim{
-		Requests: []resourceapi.DeviceRequest{{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{
-			DeviceClassName: gpuDriver, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1,
-		}}},
-	}})
+	gpus := shape.GPUs(gpuDriver)
+	b.cases = append(b.cases, Case{Name: name, Title: title, Slices: slices.Concat(beside, gpus.Slices(node)), Classes: gpus.Classes, Claim: gpus.Claim, Want: want})
 	return &b.cases[len(b.cases)-1]
 }
 
@@ -136,44 +122,25 @@ func (b *builder) cpu(zone, index int) string {
 
 // addFilled appends nodes three of whose four NUMA nodes are full, and full ones.
 func (b *builder) addFilled() {
-	b.addGPU(gpuFilled, "a GPU, 75 % full", gpusLast, nil, "gpu-6").Held = exclusive(gpusLast, "gpu", gpuCount*3/4)
+	gpus := shape.GPUs(gpusLast)
+	b.addGPU(gpuFilled, "a GPU, 75 % full", gpusLast, nil, "gpu-6").Held = b.held(gpus, 3)
 	filled := b.add(oursFilled, "**this driver**, 75 % full, full zones last", shape.Ours, "numa-3")
-	filled.Held = b.zones(driver.Name, 3)
-	for _, slice := range filled.Slices {
-		taken := cpuset.Set{}
-		for _, zone := range b.machine.Zones[:3] {
-			taken = taken.Union(zone.CPUs)
-		}
-		slice.Spec.Devices = slices.Clone(slice.Spec.Devices)
-		zones.FullLast(slice.Spec.Devices, zones.Of(&b.machine, ""), taken)
+	filled.Held, filled.Slices = b.held(b.shapes[shape.Ours], 3), b.shapes[shape.Ours].Filled(&b.machine, 3).Slices(node)
+	for _, c := range []struct{ name, title, shape, want string }{
+		{"ours-75-first", "this driver, 75 % full, full zones first", shape.Ours, "numa-3"},
+		{"split-75", shape.Split + ", 75 % full", shape.Split, "numa-3"},
+		{"per-cpu-75", shape.PerCPU + ", 75 % full", shape.PerCPU, b.cpu(3, shape.PodCPUs-1)},
+	} {
+		b.add(c.name, c.title, c.shape, c.want).Held = b.held(b.shapes[c.shape], 3)
 	}
-	b.add("ours-75-first", "this driver, 75 % full, full zones first", shape.Ours, "numa-3").Held = b.zones(driver.Name, 3)
-	split := b.add("split-75", shape.Split+", 75 % full", shape.Split, "numa-3")
-	split.Held = b.zones(b.shapes[shape.Split].Drivers[0].Name, 3)
-	perCPU := b.add("per-cpu-75", shape.PerCPU+", 75 % full", shape.PerCPU, b.cpu(3, shape.PodCPUs-1))
-	for _, zone := range b.machine.Zones[:3] {
-		for id := range zone.CPUs.All() {
-			perCPU.Held = append(perCPU.Held, Held{Driver: b.shapes[shape.PerCPU].Drivers[0].Name, Device: fmt.Sprintf("cpu-%d", id)})
-		}
-	}
-	b.addGPU("gpu-full", "a GPU, full: the node is refused", gpusLast, nil, "").Held = exclusive(gpusLast, "gpu", gpuCount)
-	b.add("ours-full", "this driver, full: the node is refused", shape.Ours, "").Held = b.zones(driver.Name, 4)
+	b.addGPU("gpu-full", "a GPU, full: the node is refused", gpusLast, nil, "").Held = b.held(gpus, 4)
+	b.add("ours-full", "this driver, full: the node is refused", shape.Ours, "").Held = b.held(b.shapes[shape.Ours], 4)
 }
 
-// zones are claims of all CPUs of the first NUMA nodes.
-func (b *builder) zones(driver string, count int) (list []Held) {
-	for _, zone := range b.machine.Zones[:count] {
-		list = append(list, Held{Driver: driver, Device: fmt.Sprintf("numa-%d", zone.ID), Consumed: map[resourceapi.QualifiedName]resource.Quantity{
-			"cpu": *resource.NewQuantity(int64(zone.CPUs.Size()), resource.DecimalSI),
-		}})
-	}
-	return list
-}
-
-// exclusive are claims of the first devices with names such as gpu-0.
-func exclusive(driver, prefix string, count int) (list []Held) {
-	for i := range count {
-		list = append(list, Held{Driver: driver, Device: fmt.Sprintf("%s-%d", prefix, i)})
+// held are claims of all CPUs of the first NUMA nodes.
+func (b *builder) held(s shape.Shape, zones int) (list []shape.Held) {
+	for zone := range zones {
+		list = append(list, s.Holds(b.machine, zone, 0)...)
 	}
 	return list
 }
@@ -203,10 +170,17 @@ func (b *builder) addBeside(cards shape.Shape) {
 		b.addGPU(other.name, "a GPU after "+other.title, gpusLast, other.slices, "gpu-0")
 		b.addGPU(other.first, "a GPU before "+other.title, gpusFirst, other.slices, "gpu-0")
 	}
-	b.add("ours-before-gpus", "this driver before 8 GPUs", shape.Ours, "numa-0").GPUs = gpusLast
-	b.add("ours-after-gpus", "this driver after 8 GPUs", shape.Ours, "numa-0").GPUs = gpusFirst
-	both := b.add("ours-before-per-cpu", "this driver before 64 CPUs, a device each", shape.Ours, "numa-0")
-	both.Slices = slices.Concat(both.Slices, b.shapes[shape.PerCPU].Slices(node))
+	for _, both := range []struct {
+		name, title string
+		other       shape.Shape
+	}{
+		{"ours-before-gpus", "this driver before 8 GPUs", shape.GPUs(gpusLast)},
+		{"ours-after-gpus", "this driver after 8 GPUs", shape.GPUs(gpusFirst)},
+		{"ours-before-per-cpu", "this driver before 64 CPUs, a device each", b.shapes[shape.PerCPU]},
+	} {
+		c := b.add(both.name, both.title, shape.Ours, "numa-0")
+		c.Slices = slices.Concat(c.Slices, both.other.Slices(node))
+	}
 }
 
 // withFunctions is this driver on a machine with NICs, two for each NUMA node.

@@ -94,7 +94,7 @@ func (c config) run(ctx context.Context) error {
 			Env:    []string{"INPUT=" + input},
 		})
 	}
-	c.settle(ctx)
+	host.Settle(ctx, c.wait, progress)
 	p := Page{Machine: host.Describe(), Rounds: c.rounds, Versions: versions, Cases: cases}
 	if p.Values, err = gather.Rounds(ctx, programs, c.rounds, 0, progress); err != nil {
 		return err
@@ -146,24 +146,4 @@ func (c config) compile(ctx context.Context, v Version, path string) (string, er
 		return "", fmt.Errorf("%s says %q", version, output)
 	}
 	return strings.TrimSpace(string(after)), nil
-}
-
-// settle waits until the machine is not busy any more, but not for ever.
-func (c config) settle(ctx context.Context) {
-	if !host.Busy(host.Load()) || c.wait <= 0 {
-		return
-	}
-	progress(fmt.Sprintf("wait up to %s for a load average of 1 or less", c.wait))
-	limit := time.After(c.wait)
-	tick := time.NewTicker(2 * time.Second)
-	defer tick.Stop()
-	for host.Busy(host.Load()) {
-		select {
-		case <-ctx.Done():
-			return
-		case <-limit:
-			return
-		case <-tick.C:
-		}
-	}
 }

@@ -110,9 +110,6 @@ func (p Page) machine() string {
 	return "## Machine\n" + plot.Table([]string{"what", "value"}, rows) + host.Note
 }
 
-const unjudged = "The load average was above 1 when the benchmarks began, so this page judges no goal: run `make bench-allocator` on a machine\n" +
-	"where nothing else runs.\n\n"
-
 const judged = "A goal is met if the middle half of the rounds meets it, and missed if nothing of that half does. In between it is not decided.\n\n"
 
 // goals has no verdicts if the machine was busy.
@@ -120,7 +117,7 @@ func (p Page) goals() (string, error) {
 	busy := host.Busy(p.Machine.Load)
 	text, header := "## Goals\n"+judged, []string{"Kubernetes", "what", "goal", "measured", "verdict"}
 	if busy {
-		text, header = "## Goals\n"+unjudged, header[:4]
+		text, header = "## Goals\n"+host.Unjudged("make bench-allocator")+"\n", header[:4]
 	}
 	var rows [][]string
 	for _, g := range goals() {

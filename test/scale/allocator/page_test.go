@@ -10,6 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/compare"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/gather"
 	"github.com/dra-driver-numa/dra-driver-numa/test/bench/host"
+	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
 
 func cases(t *testing.T) []Case {
@@ -53,7 +54,7 @@ func TestBenchmarkReadsEachFieldOfACase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, of := range []reflect.Type{reflect.TypeFor[Case](), reflect.TypeFor[Held]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[Case](), reflect.TypeFor[shape.Held]()} {
 		for field := range of.Fields() {
 			if field.Name != "Title" && !strings.Contains(string(reader), field.Name) {
 				t.Errorf("the benchmark does not read %s", field.Name)

@@ -35,26 +35,45 @@ type Page struct {
 	Profiles   []trial.Profile
 }
 
-// InTooMuch says whether a shape is in the trials with pods that fit nowhere: it has a
-// claim for them, and is no variant.
-func InTooMuch(s shape.Shape) bool { return s.TooMuch != nil && !s.Variant }
+// InTight says whether a shape is in the trials with pods that fit nowhere, and in those whose nodes are nearly full: it has
+// a claim for the former, and is no variant.
+func InTight(s shape.Shape) bool { return s.TooMuch != nil && !s.Variant }
 
-// InFragmented says whether a shape is in the trials whose nodes are nearly full.
-func InFragmented(s shape.Shape) bool { return s.Fill != nil && !s.Variant }
+// InFilled says whether a shape also runs while three quarters of each node are taken.
+func InFilled(s shape.Shape) bool { return !s.Variant && s.Name != shape.Beside }
+
+// InForeign says whether a shape also runs while another driver has claims in the cluster.
+func InForeign(s shape.Shape) bool {
+	return s.Name == shape.Ours || s.Name == shape.Split || s.Name == shape.GPU
+}
 
 // InProfiles says whether the scheduler is profiled with a shape: it has claims, and is no
 // variant.
 func InProfiles(s shape.Shape) bool { return s.Claim != nil && !s.Variant }
 
+// OneSize returns the number of nodes with which shapes and loads run that have one size only. The sizes are ascending.
+func OneSize(sizes []int) int {
+	if slices.Contains(sizes, reasonNodes) {
+		return reasonNodes
+	}
+	return sizes[len(sizes)-1]
+}
+
+// Runs says whether a shape runs with a number of nodes, of these sizes.
+func Runs(s shape.Shape, nodes int, sizes []int) bool { return !s.OneSize || nodes == OneSize(sizes) }
+
 // Line is a result in one line.
 func Line(r trial.Result) string {
-	text := fmt.Sprintf("%s pods/s, latency %s (p99 %s), scheduler %s CPU per pod, API server %s, etcd %s",
-		plot.Number(r.PodsPerSecond), duration(r.P50), duration(r.P99), duration(r.SchedulerCPU), mib(r.APIServerBytes), mib(r.EtcdBytes))
+	text := fmt.Sprintf("%s pods/s, latency %s (p99 %s), scheduler %s CPU per pod, PreFilter %s, API server %s, etcd %s",
+		plot.Number(r.PodsPerSecond), duration(r.P50), duration(r.P99), duration(r.SchedulerCPU), duration(r.PreFilter), mib(r.APIServerBytes), mib(r.EtcdBytes))
 	if r.Load.TooMuch > 0 {
 		text += fmt.Sprintf(", %d pods fit nowhere", r.Load.TooMuch)
 	}
 	if r.Load.Fill > 0 {
-		text += fmt.Sprintf(", %d NUMA nodes were full", r.Load.Fill)
+		text += fmt.Sprintf(", %d NUMA nodes were taken", r.Load.Fill)
+	}
+	if r.Load.Foreign > 0 {
+		text += fmt.Sprintf(", %d claims of another driver", r.Load.Foreign)
 	}
 	if r.Timeouts > 0 {
 		text += fmt.Sprintf(", %d timed out", r.Timeouts)
@@ -72,7 +91,7 @@ func (p Page) Write(folder string) error {
 	if err != nil {
 		return err
 	}
-	return plot.WritePage(folder, "scale.md", text, figures)
+	return write(folder, scalePage, text, figures)
 }
 
 // The figures.
@@ -89,7 +108,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	}
 	ratios := p.ratios()
 	figures = map[string]string{ratiosFigure: bars(ratios).SVG()}
-	sections := []string{introduction, p.machine(), p.goals(ratios), ratioSection(ratios)}
+	sections := []string{introduction, p.machine() + relation(growthPage), p.goals(ratios), ratioSection(ratios)}
 	if len(p.sizes()) > 1 {
 		sections = append(sections, growthSection)
 		figures[growthFigure] = p.growth().SVG()
@@ -97,7 +116,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 	for _, nodes := range p.sizes() {
 		sections = append(sections, p.measured(nodes))
 	}
-	sections = append(sections, p.profiled(), p.tooMuch(), p.fragmented(), p.mixed(), p.attributes(), p.shapes(), notes)
+	sections = append(sections, p.profiled(), p.tooMuch(), p.taken(), p.fragmented(), p.foreign(), p.beside(), p.mixed(), p.attributes(), p.shapes(), notes)
 	sections = slices.DeleteFunc(sections, func(s string) bool { return s == "" })
 	return strings.Join(sections, "\n"), figures, nil
 }
@@ -106,7 +125,7 @@ func (p Page) render() (text string, figures map[string]string, err error) {
 func (p Page) complete() error {
 	for _, nodes := range p.sizes() {
 		for _, s := range p.Shapes {
-			if got := len(p.of(nodes, s.Name)); got != p.Pairs || got == 0 {
+			if got := len(p.of(nodes, s.Name)); Runs(s, nodes, p.sizes()) && (got != p.Pairs || got == 0) {
 				return fmt.Errorf("%d results of %s with %d nodes, want %d", got, s.Name, nodes, p.Pairs)
 			}
 		}
@@ -141,14 +160,20 @@ const (
 	allFit kind = iota
 	tooMuch
 	fragmented
+	taken
+	foreign
 )
 
 func kindOf(l trial.Load) kind {
 	switch {
 	case l.TooMuch > 0:
 		return tooMuch
-	case l.Fill > 0:
+	case l.Left > 0:
 		return fragmented
+	case l.Fill > 0:
+		return taken
+	case l.Foreign > 0:
+		return foreign
 	}
 	return allFit
 }
@@ -169,6 +194,8 @@ func rate(r trial.Result) float64 { return r.PodsPerSecond }
 
 func cpu(r trial.Result) float64 { return float64(r.SchedulerCPU) }
 
+func preFilter(r trial.Result) float64 { return float64(r.PreFilter) }
+
 func values(results []trial.Result, of figure) (list []float64) {
 	for _, r := range results {
 		list = append(list, of(r))
@@ -186,7 +213,10 @@ This page compares ways to publish the same machine: how fast a cluster places p
 control plane is real: etcd, API server, scheduler and controllers of one version of Kubernetes. The nodes are only
 objects, so no pod runs. ` + "`make scale`" + ` measures everything again and writes this page.
 
-The shapes ran in turn, again and again, on the same cluster. A ratio is the geometric mean of the pairs, with the range in
+` + method
+
+const method = `The shapes ran in turn, again and again, on the same cluster. These pairs began with different shapes, and every other one ran
+backwards, so no shape always ran after the same one. A ratio is the geometric mean of the pairs, with the range in
 which the true ratio is in 95 of 100 cases (Student's t of the logarithms).
 `
 

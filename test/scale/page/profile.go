@@ -51,18 +51,17 @@ func (p Page) profiled() string {
 		return ""
 	}
 	return "## What the scheduler's time goes to\nOne more trial of each shape, while the scheduler writes a CPU profile. A part has the memory that it allocates, but not what\n" +
-		"it calls of another part. `make scale` leaves the profiles in `bin/profiles`.\n" + text
+		"it calls of another part. `make scale` leaves the profiles in `bin/profiles`.\n" + text + p.reason()
 }
 
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond))
 }
 
-// reasonNodes is the size whose goals are explained.
+// reasonNodes is the size whose profiles are explained, and the one of what runs with one size only.
 const reasonNodes = 500
 
-// reason says what goals are missed for: what a pod of this driver costs the scheduler that one with the cheapest
-// claim does not. It is "" if that was not profiled.
+// reason says what a pod of this driver costs the scheduler that one with the cheapest claim does not. It is "" if that was not profiled.
 func (p Page) reason() string {
 	ours, cheapest := p.perPod(reasonNodes, shape.Ours), p.perPod(reasonNodes, shape.Cheapest)
 	if ours == nil || cheapest == nil {

@@ -12,15 +12,20 @@ import (
 
 func (p Page) measured(nodes int) string {
 	return fmt.Sprintf("## %d nodes\nMedians of the pairs. Latency is the time from the creation of a pod until it has a node. All pods are created at once, so\n"+
-		"most of it is waiting. Memory is that of the process after the last pod; its earlier trials count too.\n\n", nodes) +
+		"most of it is waiting. PreFilter is the time for which the scheduler runs these plugins for a pod, before it\n"+
+		"looks at any node. It grows with the claims of the whole cluster. Memory is that of the\n"+
+		"process after the last pod; its earlier trials count too.\n\n", nodes) +
 		plot.Table(header, p.rows(nodes))
 }
 
-var header = []string{"shape", "pods/s", "latency, p50", "p99", "scheduler's CPU time per pod", "API server", "etcd", "slices of a node"}
+var header = []string{"shape", "pods/s", "latency, p50", "p99", "scheduler's CPU time per pod", "PreFilter per pod", "API server", "etcd", "slices of a node"}
 
 func (p Page) rows(nodes int) (rows [][]string) {
 	for _, s := range p.Shapes {
 		results := p.of(nodes, s.Name)
+		if len(results) == 0 {
+			continue
+		}
 		of := func(f figure) float64 { return median(results, f) }
 		rows = append(rows, []string{
 			s.Name,
@@ -28,6 +33,7 @@ func (p Page) rows(nodes int) (rows [][]string) {
 			plot.Duration(of(func(r trial.Result) float64 { return float64(r.P50) })),
 			plot.Duration(of(func(r trial.Result) float64 { return float64(r.P99) })),
 			plot.Duration(of(cpu)),
+			plot.Duration(of(preFilter)),
 			mib(int64(of(func(r trial.Result) float64 { return float64(r.APIServerBytes) }))),
 			mib(int64(of(func(r trial.Result) float64 { return float64(r.EtcdBytes) }))),
 			fmt.Sprintf("%d B", s.SliceBytes()),
@@ -38,14 +44,15 @@ func (p Page) rows(nodes int) (rows [][]string) {
 
 const growthSection = "## Growth\n![The scheduler's CPU time for a pod over the number of nodes](" + growthFigure + ")\n"
 
-// growth is the scheduler's CPU time over the nodes, of shapes that are no variants.
+// growth is the scheduler's CPU time over the nodes, of shapes that are no variants and run with
+// each of them.
 func (p Page) growth() plot.Lines {
 	f := plot.Lines{Title: "Scheduler's CPU time for a pod", XLabel: "nodes"}
 	for _, nodes := range p.sizes() {
 		f.X = append(f.X, float64(nodes))
 	}
 	for _, s := range p.Shapes {
-		if s.Variant {
+		if s.Variant || s.OneSize {
 			continue
 		}
 		line := plot.Line{Name: s.Name}
@@ -135,10 +142,13 @@ func (p Page) shapes() string {
 
 var notes = fmt.Sprintf(`## What is measured
 - **The machine** of every node has 64 CPUs and 128 GiB in 4 NUMA nodes. Package `+"`numa/fake`"+` generates it, and the driver's own
-  code makes the slices. %d pods fit on it in each shape.
+  code makes the slices. %d pods fit on it in each shape, but %d where each has a GPU.
 - **Pods** ask for %d CPUs and %s in their requests, and the same in a claim that the controllers make from a template. Only
   one shape is published at a time. Its pods and slices are deleted before the next one.
+- **One size only:** GPUs, nodes of which three quarters are taken, and claims of another driver run with 500 nodes, or with the
+  most if there are no 500. Pods that fit nowhere, nodes that are nearly full, and larger claims run with the fewest.
 - **The control plane** has the defaults of Kubernetes, but scheduler and controllers may send as many requests as they can,
   etcd does not wait for the disk, and the node-lifecycle controller is off. Each number of nodes has a control plane of its
-  own. All programs, and the one that creates the pods, share the CPUs of this machine.
-`, PodsPerNode, shape.PodCPUs, shape.PodMemory)
+  own. All programs, and the one that creates the pods, share the CPUs of this machine. PreFilter is the scheduler's own
+  histogram of the time on the clock, so it also has the time for which others have the CPUs.
+`, PodsPerNode, shape.GPUsPerNode, shape.PodCPUs, shape.PodMemory)

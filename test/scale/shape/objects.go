@@ -43,12 +43,11 @@ func (s Shape) SliceBytes() (bytes int) {
 const (
 	Template        = "scale"
 	TemplateTooMuch = "scale-too-much"
-	TemplateFill    = "scale-fill"
 )
 
 // Templates are of the claims that the shape has.
 func (s Shape) Templates() (list []*resourceapi.ResourceClaimTemplate) {
-	for name, devices := range map[string]*resourceapi.DeviceClaim{Template: s.Claim, TemplateTooMuch: s.TooMuch, TemplateFill: s.Fill} {
+	for name, devices := range map[string]*resourceapi.DeviceClaim{Template: s.Claim, TemplateTooMuch: s.TooMuch} {
 		if devices != nil {
 			list = append(list, &resourceapi.ResourceClaimTemplate{
 				ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -29,6 +29,8 @@ const (
 	Cheapest = "cheapest claim"
 	Selected = "cheapest claim, selected"
 	Ours     = "this driver"
+	GPU      = "a GPU"
+	Beside   = "a GPU beside this driver"
 	Split    = "CPUs and memory apart"
 	PerCPU   = "one device per CPU"
 )
@@ -41,8 +43,8 @@ type Shape struct {
 	Classes []resourceapi.DeviceClass
 	Claim   *resourceapi.DeviceClaim // of each pod; nil: pods have only requests
 	TooMuch *resourceapi.DeviceClaim // a claim like it that no NUMA node can satisfy; nil: there is none
-	Fill    *resourceapi.DeviceClaim // a claim like it that leaves too few CPUs of a NUMA node for another one; nil: there is none
 	Variant bool                     // this driver, with fewer attributes
+	OneSize bool                     // runs with one number of nodes only
 }
 
 // Driver is one of the drivers of a shape, with its devices of every node.
@@ -68,6 +70,7 @@ func All(m numa.Machine) ([]Shape, error) {
 	if err != nil {
 		return nil, err
 	}
+	gpus := GPUs("gpu.scale.test")
 	return []Shape{
 		{Name: Plain, Means: "The pods have no claims. The machine is not published."},
 		cheapest(m),
@@ -75,6 +78,8 @@ func All(m numa.Machine) ([]Shape, error) {
 		ours,
 		split(m),
 		perCPU(m),
+		gpus,
+		beside(gpus, ours),
 	}, nil
 }
 
@@ -119,7 +124,6 @@ func driversOwn(m numa.Machine) (Shape, error) {
 		Classes: classes,
 		Claim:   claim(nil, request(ZoneClass, capacity{cpu: PodCPUs, memory: PodMemory})),
 		TooMuch: claim(nil, request(ZoneClass, capacity{cpu: zoneCPUs(m) + PodCPUs, memory: PodMemory})),
-		Fill:    claim(nil, request(ZoneClass, capacity{cpu: fillCPUs(m), memory: PodMemory})),
 	}, nil
 }
 
@@ -173,7 +177,6 @@ func split(m numa.Machine) Shape {
 		Classes: []resourceapi.DeviceClass{classOf(cpus), classOf(memory)},
 		Claim:   claim(ptr.To(numaNode), request(cpus, capacity{cpu: PodCPUs}), request(memory, capacity{memory: PodMemory})),
 		TooMuch: claim(ptr.To(numaNode), request(cpus, capacity{cpu: zoneCPUs(m) + PodCPUs}), request(memory, capacity{memory: PodMemory})),
-		Fill:    claim(ptr.To(numaNode), request(cpus, capacity{cpu: fillCPUs(m)}), request(memory, capacity{memory: PodMemory})),
 	}
 	for _, zone := range m.Zones {
 		s.Drivers[0].Devices = append(s.Drivers[0].Devices, shared(zone.ID, "cpu", *resource.NewQuantity(int64(zone.CPUs.Size()), resource.DecimalSI)))
@@ -185,8 +188,8 @@ func split(m numa.Machine) Shape {
 // perCPU has no other attribute than that of the constraint either.
 func perCPU(m numa.Machine) Shape {
 	const name = "percpu.scale.test"
-	some, tooMany, fill := request(name, capacity{}), request(name, capacity{}), request(name, capacity{})
-	some.Exactly.Count, tooMany.Exactly.Count, fill.Exactly.Count = PodCPUs, int64(zoneCPUs(m)+PodCPUs), int64(fillCPUs(m))
+	some, tooMany := request(name, capacity{}), request(name, capacity{})
+	some.Exactly.Count, tooMany.Exactly.Count = PodCPUs, int64(zoneCPUs(m)+PodCPUs)
 	s := Shape{
 		Name:    PerCPU,
 		Means:   fmt.Sprintf("Each CPU is a device. A claim is of %d devices, and has `matchAttribute` for the NUMA node, their only attribute.", PodCPUs),
@@ -194,7 +197,6 @@ func perCPU(m numa.Machine) Shape {
 		Classes: []resourceapi.DeviceClass{classOf(name)},
 		Claim:   claim(ptr.To(numaNode), some),
 		TooMuch: claim(ptr.To(numaNode), tooMany),
-		Fill:    claim(ptr.To(numaNode), fill),
 	}
 	for _, zone := range m.Zones {
 		for id := range zone.CPUs.All() {
@@ -206,9 +208,6 @@ func perCPU(m numa.Machine) Shape {
 
 // zoneCPUs is how many CPUs each NUMA node has.
 func zoneCPUs(m numa.Machine) int { return m.Zones[0].CPUs.Size() }
-
-// fillCPUs are so many of a NUMA node that fewer than PodCPUs are left.
-func fillCPUs(m numa.Machine) int { return zoneCPUs(m) - PodCPUs/2 }
 
 // shared is a device of a NUMA node with one capacity that claims share.
 func shared(zone int, name resourceapi.QualifiedName, amount resource.Quantity) resourceapi.Device {

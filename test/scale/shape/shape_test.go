@@ -44,8 +44,14 @@ func shapes(t *testing.T) []Shape {
 // clusterOf is a cluster of so many nodes, on which the scheduler's own allocator runs.
 func clusterOf(t *testing.T, s Shape, nodes int) *simulate.Cluster {
 	t.Helper()
+	return clusterWith(t, &snapshot.Snapshot{}, s, nodes)
+}
+
+// clusterWith also has these objects.
+func clusterWith(t *testing.T, objects *snapshot.Snapshot, s Shape, nodes int) *simulate.Cluster {
+	t.Helper()
 	m := machine(t)
-	objects := &snapshot.Snapshot{Templates: s.Templates()}
+	objects.Templates = s.Templates()
 	for i := range s.Classes {
 		objects.Classes = append(objects.Classes, &s.Classes[i])
 	}
@@ -75,18 +81,21 @@ func place(t *testing.T, cluster *simulate.Cluster, s Shape, name, template stri
 	return placement
 }
 
-// All shapes have the same room: what differs in a trial is only what the claims cost.
+// All shapes of CPUs have the same room: what differs in a trial is only what the claims cost.
 func TestSixteenPodsFitOnANodeInEachShape(t *testing.T) {
 	for _, s := range shapes(t) {
 		t.Run(s.Name, func(t *testing.T) {
-			cluster := clusterOf(t, s, 2)
-			for i := range 32 {
+			cluster, fit := clusterOf(t, s, 2), 32
+			if s.OneSize {
+				fit = 2 * GPUsPerNode
+			}
+			for i := range fit {
 				if p := place(t, cluster, s, fmt.Sprintf("pod-%d", i), Template); p.Node == "" {
 					t.Fatalf("pod %d: %+v", i, p.Refusals)
 				}
 			}
 			if p := place(t, cluster, s, "one-more", Template); p.Node != "" {
-				t.Errorf("pod 33 is on %s", p.Node)
+				t.Errorf("pod %d is on %s", fit+1, p.Node)
 			}
 		})
 	}
@@ -126,6 +135,16 @@ func TestOursIsWhatTheDriverPublishes(t *testing.T) {
 	}
 }
 
+func TestGPUsAreWhatGPUDriversPublish(t *testing.T) {
+	s := GPUs("gpu.test")
+	if devices := s.Drivers[0].Devices; len(devices) != 8 || s.AttributeCount() != 22 || len(devices[7].Capacity) != 1 {
+		t.Errorf("%d GPUs, %d attributes", len(devices), s.AttributeCount())
+	}
+	if got, want := s.Classes[0].Spec.Selectors[0].CEL.Expression, "device.driver == 'gpu.test' && device.attributes['gpu.test'].type == 'gpu'"; got != want {
+		t.Errorf("the class selects %q, want %q", got, want)
+	}
+}
+
 // A mix has as many pods on a node as its GPUs, unless it needs none.
 func TestMixesFitOnANode(t *testing.T) {
 	mixes, err := Mixes()
@@ -147,21 +166,52 @@ func TestMixesFitOnANode(t *testing.T) {
 	}
 }
 
-func TestFillLeavesNoRoomInItsNUMANode(t *testing.T) {
+// Three of four NUMA nodes are taken, or nearly.
+func TestFilledNodeHasRoomInItsLastNUMANode(t *testing.T) {
+	m := machine(t)
 	for _, s := range shapes(t) {
-		if s.Fill == nil {
+		if s.Variant || s.Name == Beside {
 			continue
 		}
-		cluster := clusterOf(t, s, 1)
-		for i := range 3 {
-			if p := place(t, cluster, s, fmt.Sprintf("fill-%d", i), TemplateFill); p.Node == "" {
-				t.Fatalf("%s: %+v", s.Name, p.Refusals)
+		for left, want := range map[int]int{0: 4, PodCPUs / 2: 4} {
+			if s.TooMuch == nil && left > 0 { // no such trials
+				continue
+			}
+			if s.OneSize {
+				want = GPUsPerNode / 4
+			}
+			objects := &snapshot.Snapshot{}
+			for zone := range 3 {
+				if held := s.Holds(m, zone, left); held != nil {
+					claim := Allocated(fmt.Sprintf("held-%d", zone), "node-0", held)
+					claim.Namespace = "taken"
+					objects.Claims = append(objects.Claims, claim)
+				}
+			}
+			filler := Filler("node-0", 3*(16-left))
+			filler.Namespace = "taken"
+			objects.Pods = append(objects.Pods, filler)
+			published := s
+			if left == 0 {
+				published = s.Filled(&m, 3)
+			}
+			cluster, placed := clusterWith(t, objects, published, 1), 0
+			for p := place(t, cluster, s, "pod-0", Template); p.Node != ""; p = place(t, cluster, s, fmt.Sprintf("pod-%d", placed), Template) {
+				placed++
+			}
+			if placed != want {
+				t.Errorf("%s, %d CPUs left: %d pods fit, want %d", s.Name, left, placed, want)
 			}
 		}
-		for i := range 5 {
-			if p := place(t, cluster, s, fmt.Sprintf("pod-%d", i), Template); (p.Node != "") != (i < 4) {
-				t.Errorf("%s: pod %d is on %q: %+v", s.Name, i, p.Node, p.Refusals)
-			}
+	}
+}
+
+func TestOursPublishesFullZonesLast(t *testing.T) {
+	m := machine(t)
+	for _, s := range shapes(t) {
+		devices := s.Filled(&m, 3).Slices("n")
+		if s.Name == Ours && (devices[0].Spec.Devices[0].Name != "numa-3" || s.Slices("n")[0].Spec.Devices[0].Name != "numa-0") {
+			t.Errorf("the first device of three full zones is %s, and %s if none is full", devices[0].Spec.Devices[0].Name, s.Slices("n")[0].Spec.Devices[0].Name)
 		}
 	}
 }

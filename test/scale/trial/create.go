@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
@@ -35,12 +37,15 @@ type client[T any] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
+// atOnce is for pods whose node has no kubelet that would end them.
+var atOnce = metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}
+
 // object is something that a trial creates, and later deletes.
 type object struct{ create, remove call }
 
 func objectOf[T metav1.Object](client client[T], o T) object {
 	return object{creation(client, o), func(ctx context.Context) error {
-		if err := client.Delete(ctx, o.GetName(), metav1.DeleteOptions{}); err != nil {
+		if err := client.Delete(ctx, o.GetName(), atOnce); err != nil {
 			return fmt.Errorf("delete %T %s: %w", o, o.GetName(), err)
 		}
 		return nil
@@ -78,17 +83,22 @@ func parallel(ctx context.Context, calls []call) error {
 
 // Prepare creates the nodes, after the controllers have made what pods need.
 func (c *Cluster) Prepare(ctx context.Context) error {
-	for began := time.Now(); ; {
-		_, err := c.Client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
-		if err == nil {
-			break
-		}
-		if !apierrors.IsNotFound(err) || time.Since(began) > c.Stall {
-			return err
-		}
-		time.Sleep(200 * time.Millisecond)
+	calls := []call{creation(c.Client.CoreV1().Namespaces(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: others}})}
+	if err := parallel(ctx, calls); err != nil {
+		return err
 	}
-	var calls []call
+	for began, left := time.Now(), []string{namespace, others}; len(left) > 0; {
+		_, err := c.Client.CoreV1().ServiceAccounts(left[0]).Get(ctx, "default", metav1.GetOptions{})
+		switch {
+		case err == nil:
+			left = left[1:]
+		case !apierrors.IsNotFound(err) || time.Since(began) > c.Stall:
+			return err
+		default:
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+	calls = nil
 	for _, name := range c.Nodes {
 		calls = append(calls, creation(c.Client.CoreV1().Nodes(), shape.Node(name, c.Machine)))
 	}

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
@@ -190,7 +189,7 @@ func (p placed) note(pod *corev1.Pod, now time.Time) (word string) {
 // to agree: the pods have no time to end.
 func (c *Cluster) removePods(ctx context.Context) error {
 	pods, claims := c.Client.CoreV1().Pods(namespace), c.Client.ResourceV1().ResourceClaims(namespace)
-	err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}, metav1.ListOptions{LabelSelector: podLabel})
+	err := pods.DeleteCollection(ctx, atOnce, metav1.ListOptions{LabelSelector: podLabel})
 	if err != nil {
 		return err
 	}

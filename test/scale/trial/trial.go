@@ -23,11 +23,14 @@ type Cluster struct {
 	Client    kubernetes.Interface
 	Processes Processes
 	Scheduler profile.Source // only Profile needs it
+	Metrics   Metrics        // of the scheduler
 	Proc      fs.FS          // /proc
 	Nodes     []string       // that Prepare creates
 	Machine   numa.Machine
 	// Stall is for how long no pod may make progress before a trial fails.
 	Stall time.Duration
+
+	foreign int // claims of another driver
 }
 
 // Processes are the ids of the measured programs.
@@ -37,7 +40,9 @@ type Processes struct{ Scheduler, APIServer, Etcd int }
 type Load struct {
 	Pods    int // that fit
 	TooMuch int // that fit nowhere, created before the others
-	Fill    int // that leave no room in a NUMA node, and are there before
+	Fill    int // NUMA nodes that other claims hold before
+	Left    int // CPUs of each of them that are left
+	Foreign int // claims of another driver, of nodes that the cluster does not have
 }
 
 // Result is what one trial measured.
@@ -48,16 +53,17 @@ type Result struct {
 	PodsPerSecond  float64       // from the first creation to the last pod with a node
 	P50, P99       time.Duration // from the creation of a pod until it has a node
 	SchedulerCPU   time.Duration // for each pod that fits
+	PreFilter      time.Duration // in which the scheduler ran these plugins, for each pod that fits
 	APIServerBytes int64         // in memory when the last pod had a node
 	EtcdBytes      int64         // likewise
 	Timeouts       int           // pods for which the scheduler ran out of time at least once
 }
 
 // warmUp is how many pods the scheduler places before it is measured. So it knows the
-// slices, and has compiled the selectors.
+// slices and what others hold, and has compiled the selectors.
 const warmUp = 10
 
-// Run measures the shape. It leaves the cluster as it was.
+// Run measures the shape. It leaves the cluster as it was, but with claims of another driver.
 func (c *Cluster) Run(ctx context.Context, s shape.Shape, load Load) (Result, error) {
 	r, err := c.run(ctx, s, load)
 	if err != nil {
@@ -67,13 +73,8 @@ func (c *Cluster) Run(ctx context.Context, s shape.Shape, load Load) (Result, er
 }
 
 func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, err error) {
-	err = c.published(ctx, s, func() error {
-		if load.Fill > 0 {
-			if _, err := c.place(ctx, s, batch{"fill", shape.TemplateFill, load.Fill, true}); err != nil {
-				return fmt.Errorf("fill: %w", err)
-			}
-		}
-		before, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
+	err = c.published(ctx, s, load, func() error {
+		before, err := c.spent(ctx)
 		if err != nil {
 			return err
 		}
@@ -81,12 +82,14 @@ func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, 
 		if err != nil {
 			return err
 		}
-		after, err := proc.CPUTime(c.Proc, c.Processes.Scheduler)
+		after, err := c.spent(ctx)
 		if err != nil {
 			return err
 		}
+		pods := time.Duration(load.Pods)
 		r = placed.result()
-		r.Shape, r.Nodes, r.Load, r.SchedulerCPU = s.Name, len(c.Nodes), load, (after-before)/time.Duration(load.Pods)
+		r.Shape, r.Nodes, r.Load = s.Name, len(c.Nodes), load
+		r.SchedulerCPU, r.PreFilter = (after.cpu-before.cpu)/pods, (after.preFilter-before.preFilter)/pods
 		if r.APIServerBytes, err = proc.Memory(c.Proc, c.Processes.APIServer); err != nil {
 			return err
 		}
@@ -94,6 +97,17 @@ func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, 
 		return err
 	})
 	return r, err
+}
+
+// spent is the scheduler's time since it started.
+type spent struct{ cpu, preFilter time.Duration }
+
+func (c *Cluster) spent(ctx context.Context) (s spent, err error) {
+	if s.preFilter, err = c.Metrics.preFilter(ctx); err != nil {
+		return s, err
+	}
+	s.cpu, err = proc.CPUTime(c.Proc, c.Processes.Scheduler)
+	return s, err
 }
 
 // Profile is what the scheduler's CPU time went to while it placed pods of a shape.
@@ -107,10 +121,10 @@ type Profile struct {
 
 // Profile runs the shape as Run does, but profiles the scheduler, which makes it slower.
 func (c *Cluster) Profile(ctx context.Context, s shape.Shape, pods int) (Profile, error) {
-	p := Profile{Shape: s.Name, Nodes: len(c.Nodes), Pods: pods}
-	err := c.published(ctx, s, func() (err error) {
+	p, load := Profile{Shape: s.Name, Nodes: len(c.Nodes), Pods: pods}, Load{Pods: pods}
+	err := c.published(ctx, s, load, func() (err error) {
 		p.CPU, err = c.Scheduler.During(ctx, func() error {
-			_, err := c.place(ctx, s, Load{Pods: pods}.batches()...)
+			_, err := c.place(ctx, s, load.batches()...)
 			return err
 		})
 		return err
@@ -124,12 +138,16 @@ func (c *Cluster) Profile(ctx context.Context, s shape.Shape, pods int) (Profile
 	return p, nil
 }
 
-// published calls do while the shape is published and the scheduler knows it.
-func (c *Cluster) published(ctx context.Context, s shape.Shape, do func() error) error {
-	if err := c.publish(ctx, s); err != nil {
+// published calls do while the shape is published, others hold what the load says, and the
+// scheduler knows of both.
+func (c *Cluster) published(ctx context.Context, s shape.Shape, load Load, do func() error) error {
+	if err := c.have(ctx, load.Foreign); err != nil {
 		return err
 	}
-	if _, err := c.place(ctx, s, Load{Pods: warmUp}.batches()...); err != nil {
+	if err := c.publish(ctx, s, load); err != nil {
+		return err
+	}
+	if _, err := c.place(ctx, s, Load{Pods: min(warmUp, load.Pods)}.batches()...); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
 	if err := c.removePods(ctx); err != nil {
@@ -138,7 +156,7 @@ func (c *Cluster) published(ctx context.Context, s shape.Shape, do func() error)
 	if err := do(); err != nil {
 		return err
 	}
-	return c.withdraw(ctx, s)
+	return c.withdraw(ctx, s, load)
 }
 
 // result computes what can be known from the pods alone.
@@ -163,8 +181,8 @@ func (p placed) result() Result {
 	}
 }
 
-// objects are the classes, templates and slices of the shape.
-func (c *Cluster) objects(s shape.Shape) (list []object) {
+// objects are the classes, templates and slices of the shape, and what others hold.
+func (c *Cluster) objects(s shape.Shape, load Load) (list []object) {
 	resources := c.Client.ResourceV1()
 	for i := range s.Classes {
 		list = append(list, objectOf(resources.DeviceClasses(), &s.Classes[i]))
@@ -172,17 +190,17 @@ func (c *Cluster) objects(s shape.Shape) (list []object) {
 	for _, template := range s.Templates() {
 		list = append(list, objectOf(resources.ResourceClaimTemplates(namespace), template))
 	}
-	for _, node := range c.Nodes {
-		for _, slice := range s.Slices(node) {
+	for i, node := range c.Nodes {
+		for _, slice := range s.Filled(&c.Machine, load.full(i, len(c.Nodes))).Slices(node) {
 			list = append(list, objectOf(resources.ResourceSlices(), slice))
 		}
 	}
-	return list
+	return append(list, c.fill(s, load)...)
 }
 
-func (c *Cluster) publish(ctx context.Context, s shape.Shape) error {
+func (c *Cluster) publish(ctx context.Context, s shape.Shape, load Load) error {
 	var calls []call
-	for _, o := range c.objects(s) {
+	for _, o := range c.objects(s, load) {
 		calls = append(calls, o.create)
 	}
 	return parallel(ctx, calls)
@@ -191,12 +209,12 @@ func (c *Cluster) publish(ctx context.Context, s shape.Shape) error {
 // withdraw removes the pods, and what publish has created. One request to delete all
 // slices of thousands of nodes could take longer than the minute that the API server
 // gives it.
-func (c *Cluster) withdraw(ctx context.Context, s shape.Shape) error {
+func (c *Cluster) withdraw(ctx context.Context, s shape.Shape, load Load) error {
 	if err := c.removePods(ctx); err != nil {
 		return err
 	}
 	var calls []call
-	for _, o := range c.objects(s) {
+	for _, o := range c.objects(s, load) {
 		calls = append(calls, o.remove)
 	}
 	return parallel(ctx, calls)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -77,6 +80,33 @@ func procOf(processes map[int]map[string]*fstest.MapFile) fs.FS {
 	return proc
 }
 
+// metrics is a page on which the PreFilter plugins take 3 s more each time.
+func metrics(t *testing.T) Metrics {
+	t.Helper()
+	times := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		times++
+		fmt.Fprintf(w, "# TYPE scheduler_framework_extension_point_duration_seconds histogram\n"+
+			"scheduler_framework_extension_point_duration_seconds_sum{extension_point=\"Filter\",profile=\"a\",status=\"Success\"} 99\n"+
+			"scheduler_framework_extension_point_duration_seconds_sum{extension_point=\"PreFilter\",profile=\"a\",status=\"Success\"} %d\n"+
+			"scheduler_framework_extension_point_duration_seconds_sum{extension_point=\"PreFilter\",profile=\"a\",status=\"Skip\"} %de-1\n", 2*times, 10*times)
+	}))
+	t.Cleanup(server.Close)
+	return Metrics{server.Client(), server.URL}
+}
+
+func TestPreFilterIsAnErrorWithoutItsMetric(t *testing.T) {
+	answer := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, answer) }))
+	t.Cleanup(server.Close)
+	for text, want := range map[string]string{"scheduler_other 1": "no time of PreFilter plugins", preFilterSum + `profile="a"} many`: "many"} {
+		answer = text
+		if sum, err := (Metrics{server.Client(), server.URL}).preFilter(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s, %v, want %q", text, sum, err, want)
+		}
+	}
+}
+
 func fakeCluster(t *testing.T, nodes int) (*Cluster, []shape.Shape) {
 	t.Helper()
 	m, err := shape.Machine()
@@ -87,10 +117,13 @@ func fakeCluster(t *testing.T, nodes int) (*Cluster, []shape.Shape) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}})
+	account := func(namespace string) *corev1.ServiceAccount {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: namespace}}
+	}
+	client := fake.NewClientset(account(namespace), account(others))
 	deletesAllPods(client)
 	c := &Cluster{
-		Client: client, Machine: m, Stall: 20 * time.Second,
+		Client: client, Machine: m, Stall: 20 * time.Second, Metrics: metrics(t),
 		Processes: Processes{Scheduler: 1, APIServer: 2, Etcd: 3},
 		Proc:      procOf(map[int]map[string]*fstest.MapFile{1: process(100, 1), 2: process(0, 2048), 3: process(0, 1024)}),
 	}
@@ -109,14 +142,14 @@ func TestTrialMeasuresEachShapeAndLeavesNothing(t *testing.T) {
 	for _, s := range shapes {
 		load := Load{Pods: 20}
 		if s.TooMuch != nil {
-			load.TooMuch, load.Fill = 2, 3
+			load.TooMuch, load.Fill, load.Left = 2, 3, 2
 		}
 		r, err := c.Run(t.Context(), s, load)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Shape != s.Name || r.Nodes != 3 || r.Load != load || r.PodsPerSecond <= 0 || r.P50 <= 0 || r.P99 < r.P50 ||
-			r.APIServerBytes != 2<<20 || r.EtcdBytes != 1<<20 || r.Timeouts > load.TooMuch {
+			r.APIServerBytes != 2<<20 || r.EtcdBytes != 1<<20 || r.PreFilter != 3*time.Second/20 || r.Timeouts > load.TooMuch {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -135,10 +168,70 @@ func TestTrialMeasuresEachShapeAndLeavesNothing(t *testing.T) {
 	}
 }
 
+func TestOthersHoldTheFirstNUMANodes(t *testing.T) {
+	c, shapes := fakeCluster(t, 3)
+	for _, s := range shapes {
+		if s.Name == shape.Beside {
+			continue
+		}
+		load := Load{Fill: 7}
+		if err := c.publish(t.Context(), s, load); err != nil {
+			t.Fatal(err)
+		}
+		claims, err := c.Client.ResourceV1().ResourceClaims(others).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods, err := c.Client.CoreV1().Pods(others).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cpus := map[string]int64{}
+		for _, pod := range pods.Items {
+			cpus[pod.Spec.NodeName] = pod.Spec.Containers[0].Resources.Requests.Cpu().Value()
+		}
+		if want := map[string]int64{"node-0": 48, "node-1": 32, "node-2": 32}; !maps.Equal(cpus, want) {
+			t.Errorf("%s: others have %v, want %v", s.Name, cpus, want)
+		}
+		for _, claim := range claims.Items {
+			if claim.Status.Allocation == nil || len(claim.Status.Allocation.Devices.Results) == 0 {
+				t.Errorf("%s: claim %s holds nothing", s.Name, claim.Name)
+			}
+		}
+		if want := 7; s.Claim != nil && len(claims.Items) != want {
+			t.Errorf("%s: %d claims, want %d", s.Name, len(claims.Items), want)
+		}
+		if err := c.withdraw(t.Context(), s, load); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestClaimsOfAnotherDriverStayAsLongAsTrialsHaveThem(t *testing.T) {
+	c, shapes := fakeCluster(t, 1)
+	schedule(t.Context(), t, c.Client)
+	for _, foreign := range []int{0, 30, 30, 5, 0} {
+		if _, err := c.Run(t.Context(), shapes[0], Load{Pods: 2, Foreign: foreign}); err != nil {
+			t.Fatal(err)
+		}
+		claims, err := c.Client.ResourceV1().ResourceClaims(others).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pools := map[string]int{}
+		for _, claim := range claims.Items {
+			pools[claim.Status.Allocation.Devices.Results[0].Pool]++
+		}
+		if want := map[int]map[string]int{0: {}, 5: {"other-0": 5}, 30: {"other-0": 20, "other-1": 10}}[foreign]; !maps.Equal(pools, want) {
+			t.Errorf("claims by pool: %v, want %v", pools, want)
+		}
+	}
+}
+
 func TestTrialFailsIfNothingHappens(t *testing.T) {
 	c, shapes := fakeCluster(t, 1)
 	c.Stall = 50 * time.Millisecond
-	_, err := c.Run(t.Context(), shapes[0], Load{Pods: 1})
+	_, err := c.Run(t.Context(), shapes[0], Load{Pods: 10})
 	if want := "0 of 10 pods have a node, and nothing happens for 50ms"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

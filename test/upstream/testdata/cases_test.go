@@ -24,7 +24,6 @@ func BenchmarkCase(b *testing.B) {
 		Name    string
 		Slices  []*resourceapi.ResourceSlice
 		Classes []*resourceapi.DeviceClass
-		GPUs    string
 		Held    []struct {
 			Driver, Device string
 			Consumed       map[resourceapi.QualifiedName]resource.Quantity
@@ -39,18 +38,15 @@ func BenchmarkCase(b *testing.B) {
 	rand.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
 	for _, c := range cases {
 		b.Run(c.Name, func(b *testing.B) {
-			classes, slices := lister{}, c.Slices
+			classes := lister{}
 			for _, class := range c.Classes {
 				classes[class.Name] = class
-			}
-			if c.GPUs != "" {
-				slices, classes[c.GPUs] = append(slices, gpus(c.GPUs)), gpuClass(c.GPUs)
 			}
 			held := elsewhere(c.Elsewhere)
 			for _, h := range c.Held {
 				held = append(held, share{h.Driver, node, h.Device, types.UID(h.Device), h.Consumed})
 			}
-			measure(b, classes, slices, held, c.Claim, c.Want)
+			measure(b, classes, c.Slices, held, c.Claim, c.Want)
 		})
 	}
 }
