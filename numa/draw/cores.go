@@ -10,10 +10,10 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// group is the cores of a zone that share an L3 or, if the L3 is not known, a die.
+// group is the cores of a zone that share an L3, a socket and a die, as far as they are known.
 type group struct {
 	title  string
-	shared string      // other zones with CPUs that share the L3
+	shared string      // who else shares the L3: other sockets or dies of the zone, and other zones
 	cores  []numa.Core // sorted by first CPU
 }
 
@@ -30,17 +30,14 @@ func (s *scene) groups(zone *numa.Zone) (groups []group) {
 	severalSockets, severalDies := several(own)
 	for i := range own {
 		core := &own[i]
-		k := key{l3: orNone(core.L3)}
-		if core.L3 == nil {
-			k.socket, k.die = orNone(core.Socket), orNone(core.Die)
-		}
+		k := key{orNone(core.Socket), orNone(core.Die), orNone(core.L3)}
 		at := slices.Index(keys, k)
 		if at < 0 {
 			at = len(keys)
 			keys = append(keys, k)
 			groups = append(groups, group{
 				title:  s.groupTitle(core, severalSockets, severalDies),
-				shared: s.sharedWith(core),
+				shared: s.sharedWith(core, own),
 			})
 		}
 		groups[at].cores = append(groups[at].cores, *core)
@@ -106,25 +103,43 @@ func (s *scene) l3(core *numa.Core) (cache numa.Cache, ok bool) {
 	return s.machine.L3s[at], true
 }
 
-// sharedWith returns "with node 2" if CPUs of another zone share the core's L3.
-func (s *scene) sharedWith(core *numa.Core) string {
+// sharedWith returns "with socket 1; with nodes 2, 3" if CPUs of another socket or die of the
+// zone share the core's L3, and those of other zones. own are the cores of the zone.
+func (s *scene) sharedWith(core *numa.Core, own []numa.Core) string {
 	cache, ok := s.l3(core)
 	if !ok {
 		return ""
 	}
-	var others []string
-	for i := range s.machine.Zones {
-		if zone := &s.machine.Zones[i]; zone.ID != core.Zone && zone.CPUs.Overlaps(cache.CPUs) {
-			others = append(others, strconv.Itoa(zone.ID))
+	var sockets, dies, nodes []string
+	for i := range own {
+		other := &own[i]
+		switch {
+		case orNone(other.L3) != cache.ID:
+		case orNone(other.Socket) != orNone(core.Socket):
+			sockets = append(sockets, strconv.Itoa(orNone(other.Socket)))
+		case orNone(other.Die) != orNone(core.Die):
+			dies = append(dies, strconv.Itoa(orNone(other.Die)))
 		}
 	}
-	switch len(others) {
-	case 0:
-		return ""
-	case 1:
-		return "with node " + others[0]
+	for i := range s.machine.Zones {
+		if zone := &s.machine.Zones[i]; zone.ID != core.Zone && zone.CPUs.Overlaps(cache.CPUs) {
+			nodes = append(nodes, strconv.Itoa(zone.ID))
+		}
 	}
-	return "with nodes " + strings.Join(others, ", ")
+	var parts []string
+	for _, part := range []struct {
+		what string
+		ids  []string
+	}{{"socket", slices.Compact(sockets)}, {"die", slices.Compact(dies)}, {"node", nodes}} {
+		switch len(part.ids) {
+		case 0:
+		case 1:
+			parts = append(parts, "with "+part.what+" "+part.ids[0])
+		default:
+			parts = append(parts, "with "+part.what+"s "+strings.Join(part.ids, ", "))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // cores returns the parts of a zone's box that show its cores.

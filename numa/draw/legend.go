@@ -81,7 +81,7 @@ func (s *scene) legend() canvas.Part {
 
 // sharesL3 reports whether several zones share an L3.
 func (s *scene) sharesL3() bool {
-	return slices.ContainsFunc(s.machine.Cores, func(core numa.Core) bool { return s.sharedWith(&core) != "" })
+	return slices.ContainsFunc(s.machine.Cores, func(core numa.Core) bool { return s.sharedWith(&core, nil) != "" })
 }
 
 // drawsNames reports whether the drawing has the product name of at least one function.

@@ -174,3 +174,22 @@ func TestCPUsWithoutAPlaceAreDrawn(t *testing.T) {
 		t.Errorf("drawn as\n%s", text)
 	}
 }
+
+// No CPU is drawn in a socket or a die that is not its own, also if their L3 is one.
+func TestAnL3OfSeveralSocketsIsDrawnInEach(t *testing.T) {
+	all := cpuset.New(0, 1, 2)
+	core := func(cpu, socket, die int) numa.Core {
+		return numa.Core{Socket: &socket, Die: &die, L3: new(7), CPUs: cpuset.New(cpu)}
+	}
+	text := drawn(t, numa.Machine{
+		Online: all, Zones: []numa.Zone{{Kind: numa.CPUZone, CPUs: all, Sockets: []int{0, 1}}}, L3s: []numa.Cache{{ID: 7, CPUs: all}},
+		Cores: []numa.Core{core(0, 0, 0), core(1, 0, 1), core(2, 1, 0)},
+	}, 0)
+	for _, want := range []string{
+		"socket 0, die 0, L3 7", "with socket 1; with die 1", "socket 0, die 1, L3 7", "with socket 1; with die 0", "socket 1, die 0, L3 7", "with socket 0 ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
