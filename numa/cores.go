@@ -29,17 +29,32 @@ func (t tree) readCores(m *Machine) error {
 			core.CPUs = core.CPUs.Union(cpuset.New(cpu)).Intersection(left)
 			left = left.Difference(core.CPUs)
 			m.Cores = append(m.Cores, core)
-			if core.Socket != nil && !slices.Contains(zone.Sockets, *core.Socket) {
-				zone.Sockets = append(zone.Sockets, *core.Socket)
-			}
 		}
-		slices.Sort(zone.Sockets)
 	}
+	if sockets.repeats() {
+		for i := range m.Cores {
+			m.Cores[i].Socket = sockets.number(m.Cores[i].CPUs)
+		}
+	}
+	m.setSockets()
 	slices.SortStableFunc(m.Cores, func(a, b Core) int { // stable: equal cores stay in order of their lowest CPU
 		return cmp.Or(cmp.Compare(a.Zone, b.Zone), compareIDs(a.Socket, b.Socket),
 			compareIDs(a.Die, b.Die), compareIDs(a.ID, b.ID))
 	})
 	return nil
+}
+
+// setSockets sets the sockets of each zone to those of its cores.
+func (m *Machine) setSockets() {
+	for i := range m.Zones {
+		zone := &m.Zones[i]
+		for _, core := range m.Cores {
+			if core.Zone == zone.ID && core.Socket != nil && !slices.Contains(zone.Sockets, *core.Socket) {
+				zone.Sockets = append(zone.Sockets, *core.Socket)
+			}
+		}
+		slices.Sort(zone.Sockets)
+	}
 }
 
 // compareIDs sorts an unknown id before every known one.
@@ -103,6 +118,40 @@ type idReader struct {
 	shared string
 	noList bool
 	known  map[int]*int // by CPU
+	groups []idGroup
+}
+
+// idGroup is the CPUs of a list, and the id that they share.
+type idGroup struct {
+	cpus cpuset.Set
+	id   *int
+}
+
+// repeats reports whether CPUs of different lists have the same id. On s390x, sockets are
+// numbered within a book.
+func (r *idReader) repeats() bool {
+	for i, a := range r.groups {
+		for _, b := range r.groups[:i] {
+			if a.id != nil && b.id != nil && *a.id == *b.id && !a.cpus.Overlaps(b.cpus) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// number returns the place of the list that has the CPUs, by their lowest CPUs. It is nil if
+// there is none.
+func (r *idReader) number(cpus cpuset.Set) *int {
+	slices.SortFunc(r.groups, func(a, b idGroup) int {
+		first, _ := a.cpus.First()
+		second, _ := b.cpus.First()
+		return cmp.Compare(first, second)
+	})
+	if i := slices.IndexFunc(r.groups, func(g idGroup) bool { return g.cpus.Overlaps(cpus) }); i >= 0 {
+		return &i
+	}
+	return nil
 }
 
 func (r *idReader) read(cpu int) (*int, error) {
@@ -121,6 +170,8 @@ func (r *idReader) read(cpu int) (*int, error) {
 	for other := range cpus.All() {
 		r.known[other] = id
 	}
-	r.noList = cpus.IsEmpty()
+	if r.noList = cpus.IsEmpty(); !r.noList {
+		r.groups = append(r.groups, idGroup{cpus, id})
+	}
 	return id, nil
 }

@@ -74,3 +74,22 @@ func TestCacheSizeIsReadLeniently(t *testing.T) {
 		}
 	}
 }
+
+// On s390x, the kernel numbers the sockets of each book from 0.
+func TestSocketsWhoseNumbersRepeatAreToldApart(t *testing.T) {
+	f := rigFiles()
+	for cpu := range 16 {
+		f[fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu)] = "0"
+	}
+	m := mustRead(t, f)
+	for i, want := range []int{0, 0, 1, 1} {
+		if got := m.Zones[i].Sockets; len(got) != 1 || got[0] != want {
+			t.Errorf("zone %d is in the sockets %v, want %d", i, got, want)
+		}
+	}
+	for _, core := range m.Cores {
+		if *core.Socket != core.Zone/2 {
+			t.Errorf("core %+v of zone %d is in socket %d", core, core.Zone, *core.Socket)
+		}
+	}
+}

@@ -125,7 +125,8 @@ const (
 
 // Core is one physical core with an online CPU. Socket, Die, Cluster and ID are the
 // kernel's numbers, which repeat: core 0 exists in every socket, and on some machines
-// several times in one.
+// several times in one. Only sockets are different: if the kernel's numbers repeat, as on
+// s390x in each book, they are numbered from 0 in the order of their lowest CPUs.
 type Core struct {
 	Socket  *int
 	Die     *int
