@@ -47,7 +47,7 @@ type FunctionKind string
 
 // The kinds of functions.
 const (
-	GPUFunction    FunctionKind = "gpu"    // display controllers and 3D accelerators, class 03; processing accelerators, 12
+	GPUFunction    FunctionKind = "gpu"    // display controllers and 3D accelerators, class 03, but for consoles; processing accelerators, 12
 	NICFunction    FunctionKind = "nic"    // network controllers, class 02; InfiniBand, 0c06
 	NVMeFunction   FunctionKind = "nvme"   // class 0108
 	BridgeFunction FunctionKind = "bridge" // class 06

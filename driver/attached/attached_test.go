@@ -99,7 +99,7 @@ func TestUnknownLocalityIsAbsent(t *testing.T) {
 	}
 }
 
-func TestKindsGoByClass(t *testing.T) {
+func TestKindsGoByClassAndVendor(t *testing.T) {
 	for name, row := range map[string]struct {
 		class  uint32
 		vendor uint16
@@ -119,7 +119,7 @@ func TestKindsGoByClass(t *testing.T) {
 		"NVSwitch, which is another": {0x068000, 0x10de, ""},
 	} {
 		function := numa.PCIFunction{Address: "0000:01:00.0", Class: &row.class, Vendor: &row.vendor, Device: new(uint16)}
-		function.Kind = classKind(t, row.class)
+		function.Kind = readKind(t, row.class, row.vendor)
 		got := Devices(numa.Machine{PCI: []numa.PCIFunction{function}}, everything(t))
 		if list := strings.Join(names(got), " "); list != row.want {
 			t.Errorf("%s is %q, want %q", name, list, row.want)
@@ -130,10 +130,10 @@ func TestKindsGoByClass(t *testing.T) {
 	}
 }
 
-// classKind has the reader say it.
-func classKind(t *testing.T, class uint32) numa.FunctionKind {
+// readKind has the reader say it.
+func readKind(t *testing.T, class uint32, vendor uint16) numa.FunctionKind {
 	t.Helper()
-	machine := fake.Machine{PCI: []fake.Function{{Address: "0000:01:00.0", Class: class, Zone: fake.NoZone}}}
+	machine := fake.Machine{PCI: []fake.Function{{Address: "0000:01:00.0", Class: class, Vendor: vendor, Zone: fake.NoZone}}}
 	read, err := numa.Read(machine.FS())
 	if err != nil {
 		t.Fatal(err)

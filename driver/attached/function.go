@@ -27,7 +27,7 @@ func newFunction(machine numa.Machine, read *numa.PCIFunction) (f function, ok b
 	if read.Kind == numa.BridgeFunction || read.Class == nil || read.Vendor == nil || read.Device == nil {
 		return function{}, false
 	}
-	f = function{PCIFunction: read, kind: kindOf(read)}
+	f = function{PCIFunction: read, kind: string(read.Kind)}
 	vendorName, product := pciname.Lookup(*read.Vendor, *read.Device)
 	f.vendorName = cmp.Or(vendorName, fmt.Sprintf("%04x", *read.Vendor))
 	f.product = cmp.Or(product, fmt.Sprintf("%04x", *read.Device))
