@@ -93,3 +93,12 @@ func TestSocketsWhoseNumbersRepeatAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+func TestCPUsOfANodeAreItsLinksIfNothingListsThem(t *testing.T) {
+	m := mustRead(t, with(files{
+		"sys/devices/system/node/node2/cpulist": "", "sys/devices/system/node/node2/cpu8/x": "1", "sys/devices/system/node/node2/cpu10/x": "1",
+	}))
+	if zone, _ := m.Zone(2); zone.CPUs.String() != "8,10" {
+		t.Errorf("zone 2 has the CPUs %s", zone.CPUs)
+	}
+}

@@ -53,6 +53,11 @@ func (t tree) zone(id int, onlineZones, onlineCPUs cpuset.Set) (Zone, error) {
 	if err != nil {
 		return Zone{}, err
 	}
+	if listed.IsEmpty() { // a recorded machine may have only the links to its CPUs
+		if listed, err = t.numbered(folder, "cpu"); err != nil {
+			return Zone{}, err
+		}
+	}
 	zone := Zone{ID: id, CPUs: listed.Intersection(onlineCPUs)} // some kernels list offline CPUs as well
 	if zone.Distances, err = t.distances(folder+"/distance", onlineZones); err != nil {
 		return Zone{}, err
