@@ -101,8 +101,8 @@ func parsePCINumber[T uint16 | uint32](bits int) func(string) (T, error) {
 
 // functionKind returns the kind of a function by its class, as the PCI Code and ID
 // Assignment Specification defines it, with one exception. VGA-compatible display
-// controllers of all but three vendors are consoles of
-// management controllers and virtual machines, which have the same class.
+// controllers of all but three vendors are consoles of management controllers and virtual
+// machines, which have the same class.
 func functionKind(class uint32, vendor *uint16) FunctionKind {
 	const base, sub = 16, 8
 	const amd, nvidia, intel = 0x1002, 0x10de, 0x8086
