@@ -66,7 +66,7 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		{topology, "--width 39", "--width 39: want 40 or more"},
 		{topology, "--width wide", `invalid argument "wide" for "--width" flag: want a whole number`},
 		{topology, "--root /no/such", "--root: open /no/such: no such file or directory"},
-		{topology, "--root " + rig + "/proc", `--root "` + rig + `/proc": there is no folder sys` + "\n" +
+		{topology, "--root " + rig + "/sys", `--root "` + rig + `/sys": there is no folder sys` + "\n" +
 			"kubectl-numa: hint: name the folder with the machine's sys and proc, which only Linux has\n" +
 			"kubectl-numa: hint: set --preset for a known machine, such as rig"},
 		{topology, "--preset rig", "--root and --preset: set only one of them"},
