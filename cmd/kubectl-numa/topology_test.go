@@ -63,7 +63,7 @@ func TestMatrixInEveryForm(t *testing.T) {
 			t.Errorf("-o %s prints\n%s", format, text)
 		}
 	}
-	near := mustCall(t, "topology", "--root", dir, "--matrix", "-o", "jsonpath={.rows[?(@.near.gpu1==\"root\")].address}")
+	near := mustCall(t, "topology", "--root", dir, "--matrix", "-o", "jsonpath={.rows[?(@.near.gpu0==\"root\")].address}")
 	if near != "0000:18:00.0 0000:1a:00.0" {
 		t.Errorf("a GPU shares its PCIe root with %s", near)
 	}
