@@ -32,8 +32,12 @@ func (t tree) readCores(m *Machine) error {
 		}
 	}
 	if sockets.repeats() {
+		numbers := sockets.numbers()
 		for i := range m.Cores {
-			m.Cores[i].Socket = sockets.number(m.Cores[i].CPUs)
+			first, _ := m.Cores[i].CPUs.First()
+			if number, listed := numbers[first]; listed {
+				m.Cores[i].Socket = &number
+			}
 		}
 	}
 	m.setSockets()
@@ -140,18 +144,20 @@ func (r *idReader) repeats() bool {
 	return false
 }
 
-// number returns the place of the list that has the CPUs, by their lowest CPUs. It is nil if
-// there is none.
-func (r *idReader) number(cpus cpuset.Set) *int {
+// numbers returns the place of each CPU's list among all lists, by their lowest CPUs.
+func (r *idReader) numbers() map[int]int {
 	slices.SortFunc(r.groups, func(a, b idGroup) int {
 		first, _ := a.cpus.First()
 		second, _ := b.cpus.First()
 		return cmp.Compare(first, second)
 	})
-	if i := slices.IndexFunc(r.groups, func(g idGroup) bool { return g.cpus.Overlaps(cpus) }); i >= 0 {
-		return &i
+	numbers := make(map[int]int)
+	for number, group := range r.groups {
+		for cpu := range group.cpus.All() {
+			numbers[cpu] = number
+		}
 	}
-	return nil
+	return numbers
 }
 
 func (r *idReader) read(cpu int) (*int, error) {

@@ -1,6 +1,6 @@
 // Package capture writes the files of a machine to an archive: those that package numa
-// reads, the id of the boot, and no others. It also reads such archives. An archive may come from a stranger,
-// so the package limits its size, and writes nothing of it to a disk.
+// reads, the id of the boot, and no others. It also reads such archives. An archive may come
+// from a stranger, so the package limits its size, and writes nothing of it to a disk.
 package capture
 
 import (

@@ -62,6 +62,9 @@ func orNone(id *int) int {
 	return *id
 }
 
+// differ reports whether both ids are known, and are not the same.
+func differ(a, b *int) bool { return a != nil && b != nil && *a != *b }
+
 // several reports whether the cores have different socket numbers, and whether they
 // have different die numbers.
 func several(cores []numa.Core) (sockets, dies bool) {
@@ -115,10 +118,10 @@ func (s *scene) sharedWith(core *numa.Core, own []numa.Core) string {
 		other := &own[i]
 		switch {
 		case orNone(other.L3) != cache.ID:
-		case orNone(other.Socket) != orNone(core.Socket):
-			sockets = append(sockets, strconv.Itoa(orNone(other.Socket)))
-		case orNone(other.Die) != orNone(core.Die):
-			dies = append(dies, strconv.Itoa(orNone(other.Die)))
+		case differ(other.Socket, core.Socket):
+			sockets = append(sockets, strconv.Itoa(*other.Socket))
+		case differ(other.Die, core.Die):
+			dies = append(dies, strconv.Itoa(*other.Die))
 		}
 	}
 	for i := range s.machine.Zones {
