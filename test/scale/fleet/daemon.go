@@ -44,7 +44,7 @@ type life struct {
 	core        *driver.Driver
 	plugin      *kubeletplugin.Plugin
 	readiness   kubeletplugin.Readiness
-	connections connections
+	connections *connections // on its own: client-go keeps transports for ever, and with them what they dial
 	roots       []*os.Root
 	end         context.CancelFunc
 	running     sync.WaitGroup
@@ -76,7 +76,7 @@ func (d *daemon) reboot(boot string) error {
 // start does what the daemon does from its first request to the API server on.
 func (d *daemon) start(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &life{end: cancel}
+	l := &life{end: cancel, connections: new(connections)}
 	d.life = l
 	defer func() {
 		if err != nil {
