@@ -34,32 +34,47 @@ func decode[C any](kind string, document []byte, config *C, meta *metav1.TypeMet
 		return fmt.Errorf("apiVersion: %q, allowed is %s", meta.APIVersion, APIVersion)
 	}
 	if len(unknown) > 0 {
-		fields := "apiVersion, kind, " + fieldsOf[C]()
-		switch text := unknown[0].Error(); { // only a NodeConfig has mappings
-		case strings.Contains(text, "reservedHugepages["):
-			fields = fieldsOf[HugepageReservation]()
-		case strings.Contains(text, "cache.guaranteed."):
-			fields = fieldsOf[GuaranteedPool]()
-		case strings.Contains(text, "cache.besteffort."):
-			fields = fieldsOf[BestEffortPool]()
-		case strings.Contains(text, "cache.shared."):
-			fields = fieldsOf[SharedPool]()
-		case strings.Contains(text, "cache.infra."):
-			fields = fieldsOf[InfraPool]()
-		case strings.Contains(text, "cache.os."), strings.Contains(text, "cache.reserved."):
-			fields = fieldsOf[CacheWays]()
-		case strings.Contains(text, "performance.default."):
-			fields = fieldsOf[DefaultPerformance]()
-		case strings.Contains(text, "performance."):
-			fields = fieldsOf[NodePerformance]()
-		case strings.Contains(text, "cache."):
-			fields = fieldsOf[CachePools]()
-		case strings.Contains(text, "]"):
-			fields = fieldsOf[NodeProfile]()
-		}
-		return fmt.Errorf("%w, allowed are %s", unknown[0], fields)
+		return explainStrict(unknown[0], reflect.TypeFor[C]())
 	}
 	return nil
+}
+
+// explainStrict adds to the error about an unknown field of a document which fields are allowed
+// beside it.
+func explainStrict(err error, document reflect.Type) error {
+	var field kjson.FieldError
+	if !errors.As(err, &field) || !strings.HasPrefix(err.Error(), "unknown") {
+		return err // a field that is there twice
+	}
+	parents := strings.Split(field.FieldPath(), ".")
+	parents = parents[:len(parents)-1]
+	of, head := document, ""
+	for _, name := range parents {
+		of = fieldType(of, name)
+	}
+	if len(parents) == 0 {
+		head = "apiVersion, kind, "
+	}
+	return fmt.Errorf("%w, allowed are %s%s", err, head, strings.Join(fieldNames(of, ""), ", "))
+}
+
+// fieldType returns the type of a field, or of one of its elements if the name ends with an
+// index, such as profiles[0]. It returns that of the document if it has no such field.
+func fieldType(document reflect.Type, name string) reflect.Type {
+	name, _, _ = strings.Cut(name, "[")
+	for _, field := range reflect.VisibleFields(document) {
+		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag != name {
+			continue
+		}
+		of := field.Type
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+			of = of.Elem()
+		}
+		if of.Kind() == reflect.Struct {
+			return of
+		}
+	}
+	return document
 }
 
 // decodeValid is decode for a configuration of a request, whose values it checks, too.

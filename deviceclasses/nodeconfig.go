@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -167,7 +168,7 @@ func DecodeNodeConfig(text []byte) (NodeConfig, error) {
 	}
 	var config NodeConfig
 	if err := decode(NodeConfigKind, document, &config, &config.TypeMeta); err != nil {
-		return NodeConfig{}, explainQuantity(err)
+		return NodeConfig{}, explainQuantity(err, document)
 	}
 	if err := config.validate(); err != nil {
 		return NodeConfig{}, err
@@ -293,11 +294,29 @@ func onlyDocument(text []byte) (document []byte, err error) {
 	return document, nil
 }
 
-// explainQuantity adds the field to the error of a malformed quantity. Only
-// reservedMemory is a quantity.
-func explainQuantity(err error) error {
-	if errors.Is(err, resource.ErrFormatWrong) || errors.Is(err, resource.ErrNumeric) || errors.Is(err, resource.ErrSuffix) {
-		return errors.New("reservedMemory: " + wantMemory)
+// explainQuantity adds the field to the error of a malformed quantity. Only reservedMemory is
+// a quantity, of the NodeConfig or of a profile.
+func explainQuantity(err error, document []byte) error {
+	if !errors.Is(err, resource.ErrFormatWrong) && !errors.Is(err, resource.ErrNumeric) && !errors.Is(err, resource.ErrSuffix) {
+		return err
 	}
-	return err
+	type settings struct{ ReservedMemory json.RawMessage }
+	var all struct {
+		settings
+		Profiles []settings
+	}
+	if wrong := json.Unmarshal(document, &all); wrong != nil {
+		return err
+	}
+	where := "reservedMemory"
+	for i, profile := range all.Profiles {
+		if len(profile.ReservedMemory) > 0 && new(resource.Quantity).UnmarshalJSON(profile.ReservedMemory) != nil {
+			where = fmt.Sprintf("profiles[%d].reservedMemory", i)
+			break
+		}
+	}
+	if len(all.ReservedMemory) > 0 && new(resource.Quantity).UnmarshalJSON(all.ReservedMemory) != nil {
+		where = "reservedMemory"
+	}
+	return errors.New(where + ": " + wantMemory)
 }

@@ -71,6 +71,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "exclusivity: all":                                    `exclusivity: "all", allowed are auto, kernel, cooperative, none`,
 		head + "exclusivity: true":                                   "exclusivity: want a string, not a bool",
 		head + "cache: {guaranteed: {ways: 4}}":                      "cache.os: it is missing, want {ways: <number>} with 1 to 64 ways",
+		head + "devices: {preset: [gpu]}":                            `unknown field "devices.preset", allowed are presets, include, exclude, bindDrivers`,
 		head + "cache: {pools: 4}":                                   `unknown field "cache.pools", allowed are os, reserved, infra, guaranteed, besteffort, shared, monitor, restore`,
 		head + "cache: {os: {way: 4}}":                               `unknown field "cache.os.way", allowed are ways`,
 		head + "cache: {shared: {way: 4}}":                           `unknown field "cache.shared.way", allowed are ways, members`,
@@ -102,6 +103,9 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		profile + "zone: 1}]":                                        `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance`,
 		profile + "reservedCPUs: x}]":                                `profiles[0].reservedCPUs: cpulist "x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		profile + "reservedMemory: -1}]":                             "profiles[0].reservedMemory: -1, want a quantity",
+		profile + "reservedMemory: lot}]":                            "profiles[0].reservedMemory: want a quantity",
+		profile + "reservedMemory: 1Gi}, {reservedMemory: lot}]":     "profiles[1].reservedMemory: want a quantity",
+		profile + "devices: {preset: [gpu]}}]":                       `unknown field "profiles[0].devices.preset", allowed are presets, include, exclude, bindDrivers`,
 		profile + "exclusivity: kernel }, {nodeSelector: {a b: c}}]": `profiles[1].nodeSelector: key "a b": `,
 		profile + "exclusivity: kernel }, {nodeSelector: {a: '*'}}]": `profiles[1].nodeSelector[a]: "*": `,
 	} {
