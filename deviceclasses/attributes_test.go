@@ -56,7 +56,7 @@ func TestPublishedAttributesAreThoseOfTheTable(t *testing.T) {
 	sample.Each(t, func(_ *testing.T, machine numa.Machine) {
 		devices = append(devices, attached.Devices(machine, all)...)
 		for _, by := range deviceclasses.ZoneBys() {
-			devices = append(devices, zones.Devices(&machine, zones.Settings{ZoneBy: by, Exclusivity: deviceclasses.ExclusivityKernel}, nil, nil, nil)...)
+			devices = append(devices, zones.Devices(&machine, zones.Settings{ZoneBy: by, Exclusivity: deviceclasses.ExclusivityKernel}, nil, nil)...)
 		}
 	})
 	kinds := map[string]bool{}

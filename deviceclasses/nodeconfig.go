@@ -49,6 +49,17 @@ const (
 // ZoneBys returns all values of NodeConfig.ZoneBy, the default first.
 func ZoneBys() []string { return []string{ZoneByNUMA, ZoneByL3, ZoneBySocket, ZoneByMachine} }
 
+// Values of NodeConfig.ZoneOrder. The default is ZoneOrderStatic. Of zones that are equally good,
+// those with the lowest id come first.
+const (
+	ZoneOrderStatic = "static" // by their ids
+	ZoneOrderPack   = "pack"   // those with the fewest free CPUs first, so that other zones stay empty
+	ZoneOrderSpread = "spread" // those with the most free CPUs first, so that all memory controllers have work
+)
+
+// ZoneOrders returns all values of NodeConfig.ZoneOrder, the default first.
+func ZoneOrders() []string { return []string{ZoneOrderStatic, ZoneOrderPack, ZoneOrderSpread} }
+
 // Values of NodeConfig.Accounting. The default is AccountingAuto.
 const (
 	AccountingAuto     = "auto"         // the scheduler, if its feature gate DRANodeAllocatableResources is on, else the requests of pods
@@ -99,6 +110,11 @@ type NodeSettings struct {
 	//
 	//	zoneBy: socket
 	ZoneBy string `json:"zoneBy,omitempty"`
+	// ZoneOrder says in which order the scheduler tries the zones of the node, of those with
+	// free CPUs and without a published PCI function.
+	//
+	//	zoneOrder: spread
+	ZoneOrder string `json:"zoneOrder,omitempty"`
 	// Accounting says what counts the CPUs, memory and hugepages of claims in the node's
 	// allocatable.
 	//
@@ -201,6 +217,7 @@ func (s NodeSettings) validate() error {
 	if err := checkChoices(
 		choice{"exclusivity", s.Exclusivity, append([]string{ExclusivityAuto}, Exclusivities()...)},
 		choice{"zoneBy", s.ZoneBy, ZoneBys()},
+		choice{"zoneOrder", s.ZoneOrder, ZoneOrders()},
 		choice{"accounting", s.Accounting, []string{AccountingAuto, AccountingRequests}},
 	); err != nil {
 		return err

@@ -26,6 +26,7 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			}
 			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
 			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
+			settings.ZoneOrder = cmp.Or(profile.ZoneOrder, settings.ZoneOrder)
 			settings.Accounting = cmp.Or(profile.Accounting, settings.Accounting)
 			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
 			settings.Cache = cmp.Or(profile.Cache, settings.Cache)
@@ -109,6 +110,7 @@ func (s NodeSettings) named() map[string]bool {
 		"reservedHugepages":  s.ReservedHugepages != nil,
 		"exclusivity":        s.Exclusivity != "",
 		"zoneBy":             s.ZoneBy != "",
+		"zoneOrder":          s.ZoneOrder != "",
 		"accounting":         s.Accounting != "",
 		"otherCPUDrivers":    s.OtherCPUDrivers != nil,
 		"otherMemoryDrivers": s.OtherMemoryDrivers != nil,

@@ -44,20 +44,44 @@ func (c Config) counting(allocatable bool) Config {
 // scheduler should try the devices. Zones come first, tainted if they have a fault.
 // Then come the caches and the selected PCI functions, which are more.
 func Devices(machine numa.Machine, config Config, faults zones.Faults) []resourceapi.Device {
-	return devices(&machine, config, dividing.CachesOf(&machine, config.Dividing(), nil), nil, cpuset.Set{}, faults)
+	return devices(&machine, config, dividing.CachesOf(&machine, config.Dividing(), nil), holdings{}, faults)
 }
 
-// devices returns what a node with these stray shares and blocked CPUs publishes. Both
-// are subtracted from the zones. PCI functions that are gone come last, with a taint.
-func devices(machine *numa.Machine, config Config, caches *dividing.Caches, strays []ledger.Share, blocked cpuset.Set, faults zones.Faults) []resourceapi.Device {
-	held := []zones.Held{{CPUs: blocked}}
+// Zones returns the zones with CPUs that the node publishes, in their order, if claims have taken
+// some CPUs.
+func Zones(machine numa.Machine, config Config, taken cpuset.Set) (list []zones.Zone) {
+	all := zones.Of(&machine, config.ZoneBy)
+	caches := dividing.CachesOf(&machine, config.Dividing(), nil)
+	for _, device := range devices(&machine, config, caches, holdings{taken: taken}, nil) {
+		if zone := zones.Named(all, device.Name); zone != nil && !zone.CPUs.IsSubsetOf(config.Reserved) {
+			list = append(list, *zone)
+		}
+	}
+	return list
+}
+
+// holdings are what a node has not left for claims. The strays and what is blocked are
+// subtracted from the zones; other CPUs that claims have only change the order of zones.
+type holdings struct {
+	strays  []ledger.Share
+	blocked cpuset.Set
+	taken   cpuset.Set // by claims
+}
+
+// devices returns what a node with these holdings publishes. PCI functions that are gone come
+// last, with a taint.
+func devices(machine *numa.Machine, config Config, caches *dividing.Caches, holds holdings, faults zones.Faults) []resourceapi.Device {
+	held := []zones.Held{{CPUs: holds.blocked}}
 	var gone []resourceapi.Device
-	for i := range strays {
-		withheld, devices := strays[i].Withheld()
+	for i := range holds.strays {
+		withheld, devices := holds.strays[i].Withheld()
 		held, gone = append(held, withheld...), append(gone, devices...)
 	}
 	pci := attached.Devices(*machine, config.Attached)
-	all := slices.Concat(zones.Devices(machine, config.zones(caches), held, faults, pci), caches.Published(), pci, gone)
+	shared := zones.Devices(machine, config.zones(caches), held, faults)
+	taken := config.Reserved.Union(holds.blocked).Union(holds.taken)
+	zones.Sort(shared, zones.Of(machine, config.ZoneBy), pci, taken, config.ZoneOrder)
+	all := slices.Concat(shared, caches.Published(), pci, gone)
 	return withNUMANodeKeys(all, config.NUMANodeKeys)
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -249,7 +248,7 @@ func assertGone(t *testing.T, driver *Driver, names ...string) {
 	t.Helper()
 	machine := driver.Machine()
 	usual := Devices(machine, driver.config, nil)
-	devices := devices(&machine, driver.config, &dividing.Caches{}, strays(&machine, driver.config, driver.Grants()), cpuset.Set{}, nil)
+	devices := devices(&machine, driver.config, &dividing.Caches{}, holdings{strays: strays(&machine, driver.config, driver.Grants())}, nil)
 	if diff := cmp.Diff(usual, devices[:len(usual)]); diff != "" {
 		t.Errorf("devices (-want +got):\n%s", diff)
 	}

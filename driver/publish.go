@@ -37,6 +37,7 @@ type published struct {
 	blocked  cpuset.Set
 	withheld map[string]string // see withheldFunctions
 	caches   *dividing.Caches
+	taken    cpuset.Set
 	devices  []resourceapi.Device
 
 	allocatable bool
@@ -47,8 +48,8 @@ type published struct {
 // grant the partition of a share, its zone gets a taint. If nothing has changed, Publish
 // costs a look at each grant. It may have one caller at a time.
 //
-// Zones without free CPUs are the last zones. That they have become full, or are not any more,
-// is no reason for a write: the order changes when another thing does, and when the daemon starts.
+// The order of the zones follows Config.ZoneOrder, and zones without free CPUs come last. Because
+// claims come and go, it changes only if another zone comes first, or if another thing changes.
 //
 // Blocked are CPUs that do not count: partitions hold them, and no grant has them. A zone
 // of which they are all gets a taint.
@@ -62,28 +63,36 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) stri
 	d.taintBlocked(tainted, seen.machine, blocked)
 	strays := strays(seen.machine, d.config, grants)
 	last := &d.published
-	renewed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked ||
+	taken := cpuset.Set{}
+	for _, grant := range grants {
+		taken = taken.Union(grant.CPUs())
+	}
+	changed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked || taken != last.taken ||
 		!maps.Equal(seen.withheld, last.withheld) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, ledger.Share.Equal)
-	if renewed {
-		all := devices(seen.machine, d.config.counting(seen.allocatable), seen.caches, strays, blocked, tainted)
+	renewed := false
+	if changed {
+		all := devices(seen.machine, d.config.counting(seen.allocatable), seen.caches, holdings{strays, blocked, taken}, tainted)
 		taintWithheld(all, seen.withheld)
-		taken := d.config.Reserved.Union(blocked)
-		for _, grant := range grants {
-			taken = taken.Union(grant.CPUs())
-		}
-		zones.FullLast(all, zones.Of(seen.machine, d.config.ZoneBy), taken)
-		if sameDevices(all, last.devices) {
+		if renewed = last.machine == nil || !SameDevices(all, last.devices) || first(all) != first(last.devices); !renewed {
 			all = last.devices
 		}
-		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, all, seen.allocatable}
+		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, taken, all, seen.allocatable}
 	}
 	return Publication{last.devices, renewed, problems, missing, d.Unmet()}
 }
 
-// sameDevices reports whether two lists have the same devices, in any order.
-func sameDevices(a, b []resourceapi.Device) bool {
+// SameDevices reports whether two lists have the same devices, in any order.
+func SameDevices(a, b []resourceapi.Device) bool {
 	byName := func(a, b resourceapi.Device) int { return strings.Compare(a.Name, b.Name) }
 	return len(a) == len(b) && apiequality.Semantic.DeepEqual(slices.SortedFunc(slices.Values(a), byName), slices.SortedFunc(slices.Values(b), byName))
+}
+
+// first returns the name of the first device.
+func first(devices []resourceapi.Device) string {
+	if len(devices) == 0 {
+		return ""
+	}
+	return devices[0].Name
 }
 
 // taintWithheld taints the devices with these names.

@@ -58,7 +58,7 @@ func TestPublishRenewsWhatHasChanged(t *testing.T) {
 	renewed("it is still lost", false, driver.Publish(faults, cpuset.Set{}))
 	renewed("it is back", true, driver.Publish(sound, cpuset.Set{}))
 	driver.SetMachine(driver.Machine())
-	renewed("the machine was read again", true, driver.Publish(sound, cpuset.Set{}))
+	renewed("the machine was read again, and is the same", false, driver.Publish(sound, cpuset.Set{}))
 }
 
 func TestBlockedCPUsDoNotCount(t *testing.T) {
@@ -139,39 +139,48 @@ func TestBlockedCPUsAreThoseOfNoGrant(t *testing.T) {
 	}
 }
 
-// The scheduler evaluates selectors before it looks for room, so it loses time with zones that
-// have none. A new order alone is not worth a write, which wakes every pending pod.
-func TestFullZonesComeLastWithTheNextChange(t *testing.T) {
-	driver := newDisk(t).open()
+// The scheduler takes the first zone with room, and evaluates selectors before it looks for room.
+// Each write wakes every pending pod, so an order is new only if another zone comes first, or
+// if another thing is written.
+func TestZonesFollowTheirOrder(t *testing.T) {
 	lost := func(types.UID, ledger.Share) string { return "root invalid" }
-	order := func(fault func(types.UID, ledger.Share) string) (names []string) {
-		t.Helper()
-		for _, device := range driver.Publish(fault, cpuset.Set{}).Devices {
-			names = append(names, device.Name)
-		}
-		return names
-	}
-	before := order(sound)
-	if !slices.Equal(before, []string{"numa-0", "numa-1", "numa-2"}) {
-		t.Fatalf("the order is %q, want that of the NUMA nodes", before)
-	}
-	free := Devices(driver.Machine(), driver.config, nil)[0].Capacity[deviceclasses.CapacityCPU]
-	mustPrepare(t, driver, claim("a", result("r", "numa-0", free.Value.Value())))
-	if got := order(sound); !slices.Equal(got, before) {
-		t.Errorf("the order is %q when a zone is full, want that of before until something else changes, %q", got, before)
-	}
-	driver.SetMachine(driver.Machine()) // read again, and the same
-	if got := order(sound); !slices.Equal(got, before) {
-		t.Errorf("the order is %q when the devices are built again and are the same, want %q", got, before)
-	}
-	full := []string{"numa-1", "numa-2", "numa-0"}
-	if got := order(lost); !slices.Equal(got, full) {
-		t.Errorf("the order is %q, want %q", got, full)
-	}
-	if err := driver.Unprepare("uid-a"); err != nil {
-		t.Fatal(err)
-	}
-	if got := order(sound); !slices.Equal(got, before) {
-		t.Errorf("the order is %q when the zone is free again, want %q", got, before)
+	for order, want := range map[string]struct{ empty, equal string }{ // zone 0 has 2 free CPUs, zone 1 has 4, and zone 2 has none at all
+		"":                            {"0 1 2", "0 1 2"},
+		deviceclasses.ZoneOrderStatic: {"0 1 2", "0 1 2"},
+		deviceclasses.ZoneOrderPack:   {"0 1 2", "0 1 2"},
+		deviceclasses.ZoneOrderSpread: {"1 0 2", "0 1 2"},
+	} {
+		t.Run("zoneOrder="+order, func(t *testing.T) {
+			config := testConfig()
+			config.ZoneOrder = order
+			driver := newDisk(t).openWith(config)
+			is := func(when, want string, fault func(types.UID, ledger.Share) string) {
+				t.Helper()
+				var ids []string
+				for _, device := range driver.Publish(fault, cpuset.Set{}).Devices {
+					ids = append(ids, strings.TrimPrefix(device.Name, "numa-"))
+				}
+				if got := strings.Join(ids, " "); got != want {
+					t.Errorf("%s: the order of zones is %s, want %s", when, got, want)
+				}
+			}
+			is("empty", want.empty, sound)
+			mustPrepare(t, driver, claim("a", result("r", "numa-1", 2)))
+			is("as much is free", want.equal, sound)
+			mustPrepare(t, driver, claim("b", result("r", "numa-1", 2)))
+			is("the second zone is full", "0 1 2", sound)
+			driver.SetMachine(driver.Machine())
+			is("the machine is read again, and is the same", "0 1 2", sound)
+			is("another thing changes", "0 2 1", lost)
+			is("and back", "0 2 1", sound)
+			mustPrepare(t, driver, claim("c", result("r", "numa-0", 2)))
+			is("both are full", "2 0 1", sound)
+			for _, uid := range []types.UID{"uid-a", "uid-b"} {
+				if err := driver.Unprepare(uid); err != nil {
+					t.Fatal(err)
+				}
+			}
+			is("one is free again", "1 2 0", sound)
+		})
 	}
 }

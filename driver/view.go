@@ -72,7 +72,7 @@ func (d *Driver) use(machine numa.Machine) {
 
 // useDevices remembers what the node would publish if there were no claims.
 func (d *Driver) useDevices() {
-	d.layout = d.layout.with(devices(d.layout.machine, d.config.counting(d.allocatable), d.dividing.Current(), nil, cpuset.Set{}, nil))
+	d.layout = d.layout.with(devices(d.layout.machine, d.config.counting(d.allocatable), d.dividing.Current(), holdings{}, nil))
 }
 
 // Grant is what a claim holds; held is false if it holds nothing.

@@ -2,6 +2,7 @@ package kubeletplugin
 
 import (
 	"errors"
+	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
 )
@@ -16,6 +17,14 @@ const (
 	statusBurst, statusesPerSecond = 6, 6.0 / 60
 )
 
+// The order of zones follows what claims hold, and each write of a ResourceSlice wakes the pods
+// that wait for devices. So a new order that comes alone has a pace of its own: four are written
+// at once, and then one in orderPeriod.
+const (
+	orderBurst  = 4
+	orderPeriod = 15 * time.Second
+)
+
 // errTooManyEvents says that the node has created its share of events.
 var errTooManyEvents = errors.New("too many events in the last minute")
 
@@ -24,6 +33,10 @@ type pace = flowcontrol.PassiveRateLimiter
 
 func slicePace() pace {
 	return flowcontrol.NewTokenBucketPassiveRateLimiter(slicesPerSecond, sliceBurst)
+}
+
+func orderPace() pace {
+	return flowcontrol.NewTokenBucketPassiveRateLimiter(float32(1/orderPeriod.Seconds()), orderBurst)
 }
 
 func statusPace() pace {

@@ -47,6 +47,8 @@ type publisher struct {
 	slices    *nodeSlices
 	guards    *guards
 	pace      pace                          // of new states, unless they only take something back
+	orderPace pace                          // of new orders of the same devices
+	reorder   *time.Timer                   // looks again for an order that had to wait
 	last      []resourceapi.Device          // that were published last
 	withdrew  time.Time                     // when something was last taken back beside the pace
 	passed    resourceslice.DriverResources // the last that rehearse found to be stored as they are
@@ -77,7 +79,7 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 	publish func(context.Context, resourceslice.DriverResources) error,
 ) *publisher {
 	readiness.NotReady(reasonOf(errNotListed), errNotListed.Error())
-	return &publisher{
+	p := &publisher{
 		client:    client,
 		nodeName:  nodeName,
 		publish:   publish,
@@ -86,12 +88,16 @@ func newPublisher(client kubernetes.Interface, nodeName string, readiness *Readi
 		events:    events{client: client, nodeName: nodeName, pace: eventPace, told: make(map[string]string)},
 		wrong:     make(map[string]string),
 		pace:      slicePace(),
+		orderPace: orderPace(),
 		readiness: readiness,
 		renewed:   make(chan struct{}, 1),
 		look:      make(chan struct{}, 1),
 
 		withoutConflicts: withoutConflicts,
 	}
+	p.reorder = time.AfterFunc(orderPeriod, p.renew)
+	p.reorder.Stop()
+	return p
 }
 
 // set takes the devices to publish from now on.
@@ -218,7 +224,7 @@ func (p *publisher) correct(ctx context.Context) error {
 			return err
 		}
 	}
-	if !equality.Semantic.DeepEqual(p.last, wanted) {
+	if !driver.SameDevices(p.last, wanted) {
 		return errSlicesWait
 	}
 	if dropped := (*droppedError)(nil); errors.As(problem, &dropped) {

@@ -454,6 +454,47 @@ func TestFlickerIsPaced(t *testing.T) {
 	})
 }
 
+// A new order follows what claims hold, and wakes all pods that wait for devices.
+func TestNewOrdersArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		p := startReady(t, c)
+		all := append(testDevices(), offered("numa-1", 4, 0, ""), offered("numa-2", 4, 0, ""))
+		first := func(i int) []resourceapi.Device {
+			return slices.Concat(all[i:i+1], slices.Delete(slices.Clone(all), i, i+1))
+		}
+		p.set(all)
+		becomes(t, p, "numa-0 numa-1 numa-2")
+		before := c.stored()
+		for i := range 40 {
+			p.set(first(i % 2))
+			time.Sleep(50 * time.Millisecond)
+		}
+		if writes := c.stored() - before; writes != orderBurst {
+			t.Errorf("%d writes of 40 orders in 2 s, want %d", writes, orderBurst)
+		}
+		if problems := p.readiness.Problems(); len(problems) > 0 {
+			t.Errorf("while an order waits: %v", problems)
+		}
+		// A fault does not wait for it, and is written with the newest order.
+		tainted := slices.Clone(first(2))
+		tainted[2] = offered("numa-1", 4, 0, resourceapi.DeviceTaintEffectNoSchedule)
+		p.set(tainted)
+		becomes(t, p, "numa-2 numa-0 numa-1")
+		before = c.stored()
+		p.set(slices.Concat(tainted[1:2], tainted[:1], tainted[2:]))
+		time.Sleep(orderPeriod / 2)
+		if names(p) != "numa-2 numa-0 numa-1" {
+			t.Errorf("%q are published before the period is over", names(p))
+		}
+		becomes(t, p, "numa-0 numa-2 numa-1")
+		time.Sleep(2 * orderPeriod)
+		if writes := c.stored() - before; writes != 1 {
+			t.Errorf("%d writes of one order, want 1", writes)
+		}
+	})
+}
+
 // stored counts the writes of slices that are no dry runs.
 func (c *cluster) stored() (count int) {
 	for _, action := range c.Actions() {

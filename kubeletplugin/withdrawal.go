@@ -6,6 +6,8 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
 // withdrawalPause is from one withdrawal of devices to the next: those that follow are
@@ -53,9 +55,16 @@ func isTainted(device *resourceapi.Device) bool {
 
 // next returns the devices to publish now instead of the last ones. What is taken back is not
 // paced, because claims would get it meanwhile. Anything else is: then they are the wanted
-// devices only if the pace allows it.
+// devices only if the pace allows it. Their order alone has a pace of its own.
 func (p *publisher) next(wanted []resourceapi.Device) []resourceapi.Device {
 	if equality.Semantic.DeepEqual(wanted, p.last) {
+		return p.last
+	}
+	if driver.SameDevices(wanted, p.last) {
+		if p.orderPace.TryAccept() {
+			return wanted
+		}
+		p.reorder.Reset(orderPeriod)
 		return p.last
 	}
 	less := withdrawn(p.last, wanted)

@@ -65,7 +65,8 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	if settings.Exclusivity != "" {
 		o.exclusivityMode = settings.Exclusivity
 	}
-	o.zoneBy, o.cpuDrivers, o.memoryDrivers = settings.ZoneBy, settings.OtherCPUDrivers, settings.OtherMemoryDrivers
+	o.zoneBy, o.zoneOrder = settings.ZoneBy, settings.ZoneOrder
+	o.cpuDrivers, o.memoryDrivers = settings.OtherCPUDrivers, settings.OtherMemoryDrivers
 	o.numaNodeKeys, o.accounting = settings.NUMANodeKeys, settings.Accounting
 	o.cachePools = settings.Cache
 	if settings.Performance != nil {

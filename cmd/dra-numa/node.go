@@ -37,6 +37,7 @@ func readNode(o options) (n node, err error) {
 		NodeName:      o.nodeName,
 		BootID:        bootID,
 		ZoneBy:        o.zoneBy,
+		ZoneOrder:     o.zoneOrder,
 		CPUDrivers:    o.cpuDrivers,
 		MemoryDrivers: o.memoryDrivers,
 		NUMANodeKeys:  o.numaNodeKeys,

@@ -36,7 +36,7 @@ type scheduler struct {
 func newScheduler(t testing.TB, machine numa.Machine, settings Settings) *scheduler {
 	t.Helper()
 	s := &scheduler{t: t, node: nodeWith(t, machine, settings), classes: object.Classes(t), held: allocation.NewState()}
-	devices := zones.Devices(&machine, zones.Settings{ZoneBy: settings.ZoneBy}, nil, nil, nil)
+	devices := zones.Devices(&machine, zones.Settings{ZoneBy: settings.ZoneBy}, nil, nil)
 	for i := range devices {
 		if cache, lies := s.node.Zones[devices[i].Name]; lies {
 			devices[i].Attributes[deviceclasses.AttributeL3] = resourceapi.DeviceAttribute{IntValue: ptr.To(int64(cache))}

@@ -19,7 +19,7 @@ func (z Zone) values(machine *numa.Machine, settings Settings) map[resourceapi.Q
 		deviceclasses.AttributeNUMANode:       z.numaNode(),
 		deviceclasses.AttributeSocket:         z.socket(machine),
 		deviceclasses.AttributeL3:             z.l3(settings),
-		deviceclasses.AttributeThreadsPerCore: z.threadsPerCore(machine),
+		deviceclasses.AttributeThreadsPerCore: z.ThreadsPerCore(machine),
 		deviceclasses.AttributeCoreType:       z.coreType(machine),
 		deviceclasses.AttributeExclusivity:    settings.Exclusivity,
 		deviceclasses.AttributeMemoryTier:     z.memoryTier(machine),

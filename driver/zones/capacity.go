@@ -23,7 +23,7 @@ func (z Zone) capacity(machine *numa.Machine, settings Settings, held []Held) ma
 		}
 	}
 	cpus := z.CPUs.Difference(settings.Reserved).Difference(heldCPUs).Size()
-	add(deviceclasses.CapacityCPU, uint64(cpus), uint64(z.threadsPerCore(machine)), resource.DecimalSI)
+	add(deviceclasses.CapacityCPU, uint64(cpus), uint64(z.ThreadsPerCore(machine)), resource.DecimalSI)
 	for _, amount := range z.Amounts(machine, settings.ReservedMemory) {
 		claimable := amount.TotalBytes - amount.ReservedBytes
 		if amount.PageBytes == 0 {

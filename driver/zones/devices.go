@@ -1,9 +1,6 @@
 package zones
 
 import (
-	"cmp"
-	"slices"
-
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
@@ -40,15 +37,12 @@ type Held struct {
 	HugepageBytes map[string]uint64 // by size as in "2Mi"
 }
 
-// Devices returns the zones of a machine as devices, in the order in which the
-// scheduler should try them. Zones without a PCI device near them come first, because
-// CPUs near a device are scarce. Zones with a fault are tainted.
-func Devices(machine *numa.Machine, settings Settings, held []Held, faults Faults, pci []resourceapi.Device) []resourceapi.Device {
-	zones := Of(machine, settings.ZoneBy)
-	slices.SortStableFunc(zones, func(a, b Zone) int { return cmp.Compare(a.order(pci), b.order(pci)) })
+// Devices returns the zones of a machine as devices, in the order of [Of]. Zones with a fault
+// are tainted.
+func Devices(machine *numa.Machine, settings Settings, held []Held, faults Faults) []resourceapi.Device {
 	rows := deviceclasses.ZoneAttributes()
 	var devices []resourceapi.Device
-	for _, zone := range zones {
+	for _, zone := range Of(machine, settings.ZoneBy) {
 		capacity := zone.capacity(machine, settings, held)
 		if node, _ := machine.Zone(zone.Nodes[0]); len(capacity) == 0 || node.Kind == numa.GPUZone {
 			continue // nothing that a claim could hold, or memory that belongs to a GPU
@@ -66,41 +60,6 @@ func Devices(machine *numa.Machine, settings Settings, held []Held, faults Fault
 		devices = append(devices, device)
 	}
 	return devices
-}
-
-// FullLast moves the zones none of whose CPUs is free behind the other zones: the scheduler
-// tries devices in their order, and evaluates the selectors of a claim for each of them before
-// it looks for room. Zones without CPUs count as having room. Taken are the CPUs that claims
-// cannot get. The devices are those of Devices for a machine with these zones, and others
-// behind them.
-func FullLast(devices []resourceapi.Device, zones []Zone, taken cpuset.Set) {
-	full := map[string]bool{}
-	for _, zone := range zones {
-		full[zone.Device] = !zone.CPUs.IsEmpty() && zone.CPUs.Difference(taken).IsEmpty()
-	}
-	end := slices.IndexFunc(devices, func(d resourceapi.Device) bool { _, is := full[d.Name]; return !is })
-	if end < 0 {
-		end = len(devices)
-	}
-	rank := func(d resourceapi.Device) int {
-		if full[d.Name] {
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(devices[:end], func(a, b resourceapi.Device) int { return rank(a) - rank(b) })
-}
-
-// order is 1 if one of the devices is on a NUMA node of the zone, else 0.
-func (z Zone) order(devices []resourceapi.Device) int {
-	near := func(device resourceapi.Device) bool {
-		node := device.Attributes[deviceclasses.AttributeNUMANode].IntValue
-		return node != nil && slices.Contains(z.Nodes, int(*node))
-	}
-	if slices.ContainsFunc(devices, near) {
-		return 1
-	}
-	return 0
 }
 
 func (f Faults) taints(nodes []int) []resourceapi.DeviceTaint {

@@ -116,9 +116,9 @@ func (z Zone) Joined(machine *numa.Machine) numa.Machine {
 	return whole
 }
 
-// threadsPerCore returns the largest number of threads of a core on its NUMA nodes; 0
+// ThreadsPerCore returns the largest number of threads of a core on its NUMA nodes; 0
 // without CPUs.
-func (z Zone) threadsPerCore(machine *numa.Machine) (threads int) {
+func (z Zone) ThreadsPerCore(machine *numa.Machine) (threads int) {
 	for _, id := range z.Nodes {
 		threads = max(threads, machine.ThreadsPerCore(id))
 	}

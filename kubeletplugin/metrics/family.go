@@ -31,7 +31,7 @@ type families struct {
 	list []*family
 
 	build, ready, notReady, registered, exclusivity, unmet                           *family
-	zoneCPUs, zoneMemory, zoneHugepages                                              *family
+	zoneCPUs, zoneMemory, zoneHugepages, zoneImbalance                               *family
 	allocatableCPUs, allocatableMemory, allocatableHugepages                         *family
 	cacheWays, allocatableWays, functions, taints                                    *family
 	claims, claimCPUs, claimMemory, claimHugepages, claimWays                        *family
@@ -63,6 +63,7 @@ func newFamilies() *families {
 	f.zoneCPUs = f.add(gauge, "zone_cpus", "Online CPUs of a zone: claimed by claims, shared by containers without claims and free for claims, reserved, or blocked by partitions of no claim. The states add up to all CPUs.", "device", "state")
 	f.zoneMemory = f.add(gauge, "zone_memory_bytes", "Memory of a zone without hugepages: claimed, shared, or reserved. What the kernel keeps free is reserved.", "device", "state")
 	f.zoneHugepages = f.add(gauge, "zone_hugepages_bytes", "Hugepages of a zone: claimed, shared, or reserved.", "device", "size", "state")
+	f.zoneImbalance = f.add(gauge, "zone_imbalance", "Difference between the largest and the smallest part of the CPUs for claims of a zone that claims hold, 0 to 1, and the node's zoneOrder. It is not there on nodes with fewer than two such zones.", "order")
 	f.allocatableCPUs = f.add(gauge, "zone_allocatable_cpus", "CPUs of a zone that the node publishes for claims, whether or not claims hold them.", "device")
 	f.allocatableMemory = f.add(gauge, "zone_allocatable_memory_bytes", "Memory of a zone that the node publishes for claims.", "device")
 	f.allocatableHugepages = f.add(gauge, "zone_allocatable_hugepages_bytes", "Hugepages of a zone that the node publishes for claims.", "device", "size")

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -12,7 +14,11 @@ import (
 // collectZones is what the node has, and what of it claims hold.
 func (e *Exporter) collectZones(out sink, d *driver.Driver, devices []resourceapi.Device) {
 	f := e.families
-	for _, zone := range d.Figures().Zones {
+	zones := d.Figures().Zones
+	if by, several := imbalance(zones); several {
+		out.add(f.zoneImbalance, by, cmp.Or(d.Config().ZoneOrder, deviceclasses.ZoneOrderStatic))
+	}
+	for _, zone := range zones {
 		if zone.CPUs != (driver.Amounts{}) {
 			out.addAmounts(f.zoneCPUs, zone.CPUs, zone.Device)
 			out.add(f.zoneCPUs, float64(zone.CPUs.Blocked), zone.Device, "blocked")
@@ -51,6 +57,20 @@ func (e *Exporter) collectZones(out sink, d *driver.Driver, devices []resourceap
 	for labels, count := range functions {
 		out.add(f.functions, float64(count), labels[:]...)
 	}
+}
+
+// imbalance is the value of zone_imbalance. Several is false on nodes that have none.
+func imbalance(zones []driver.ZoneFigures) (by float64, several bool) {
+	var parts []float64
+	for _, zone := range zones {
+		if all := zone.CPUs.Claimed + zone.CPUs.Shared; all > 0 {
+			parts = append(parts, float64(zone.CPUs.Claimed)/float64(all))
+		}
+	}
+	if len(parts) < 2 {
+		return 0, false
+	}
+	return slices.Max(parts) - slices.Min(parts), true
 }
 
 // addAmounts sends what zones of all kinds have; the last label is the state.

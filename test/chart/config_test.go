@@ -47,6 +47,7 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"reservedHugepages":  {"[0].numaNodes=0-1", "[0].size=1Gi", "[0].amount=2Gi"},
 		"exclusivity":        {"=none"},
 		"zoneBy":             {"=l3"},
+		"zoneOrder":          {"=spread"},
 		"accounting":         {"=pod-requests"},
 		"otherCPUDrivers":    {"[0]=cores.example.com"},
 		"otherMemoryDrivers": {"[0]=cxl.example.com"},

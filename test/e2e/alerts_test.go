@@ -147,6 +147,16 @@ var _ = Describe("metrics for alerts:", withAlerts, ofMachine, func() {
 		record(ctx, "NUMASettingUnmet")
 	})
 
+	It("claims fill one zone of a node that spreads them", func(ctx context.Context) {
+		configureNode(ctx, "zoneOrder: spread")
+		namespace, core := createNamespace(ctx, "uneven"), oneCore(ctx)
+		zone := zoneOf(fmt.Sprintf("numa-%d", core.zone))
+		for i := range zone.cpus / int(core.cpus) {
+			waitRunning(ctx, createClaimed(ctx, namespace, claimPod(fmt.Sprintf("uneven-%d", i), core), core))
+		}
+		record(ctx, "NUMAZonesUneven")
+	})
+
 	It("a program changes a partition again and again", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "repairs"), oneCore(ctx)
 		pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("repairs", core), core))

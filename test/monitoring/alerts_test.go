@@ -146,6 +146,12 @@ var faults = []struct {
 		series{`dra_numa_setting_unmet{setting="cache"}`: "1x60"},
 	},
 	{
+		"claims are on one zone", "NUMAZonesUneven", "The claims of node node-1 are on few of its zones, although its zoneOrder is spread.",
+		series{`dra_numa_zone_imbalance{order="spread"}`: "0.9x60", `dra_numa_claim_cpus{device="numa-0",namespace="namespace-of-a-tenant",resourceclaim="claim-of-a-pod-0000"}`: "1x60"},
+	},
+	{"they are, as the scheduler fills zones", "", "", series{`dra_numa_zone_imbalance{order="static"}`: "0.9x60"}},
+	{"one claim has all of a zone", "", "", series{`dra_numa_zone_imbalance{order="spread"}`: "1x60"}},
+	{
 		"another program writes to cgroups", "NUMARepairsRepeat", "Another program keeps changing cgroups of claims on node node-1 (cpus).",
 		series{`dra_numa_keeper_repairs_total{cause="cpus"}`: "0+1x60"},
 	},

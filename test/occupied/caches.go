@@ -40,7 +40,7 @@ func (c *Cluster) AddDivided(name, pools string) {
 	if err != nil {
 		c.tb.Fatal(err)
 	}
-	devices := zones.Devices(&machine, zones.Settings{}, nil, nil, nil)
+	devices := zones.Devices(&machine, zones.Settings{}, nil, nil)
 	for i := range devices {
 		if cache, lies := node.Zones[devices[i].Name]; lies {
 			devices[i].Attributes[deviceclasses.AttributeL3] = resourceapi.DeviceAttribute{IntValue: ptr.To(int64(cache))}

@@ -56,7 +56,8 @@ func (s Shape) Filled(m *numa.Machine, full int) Shape {
 		taken = taken.Union(zone.CPUs)
 	}
 	devices := slices.Clone(s.Drivers[0].Devices)
-	zones.FullLast(devices, zones.Of(m, ""), taken)
+	all := zones.Of(m, "")
+	zones.Sort(devices[:len(all)], all, nil, taken, "")
 	s.Drivers = []Driver{{driver.Name, devices}}
 	return s
 }

@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
+)
+
+var _ = Describe("zones as an operator wants them", ofMachine, func() {
+	It("claims go to one zone after the other, or fill one before the next", func(ctx context.Context) {
+		core := oneCore(ctx)
+		core.zone = anyZone
+		place := func(namespace string, pods int) (nodes []int) {
+			for i := range pods {
+				pod := waitRunning(ctx, createClaimed(ctx, namespace, claimPod(fmt.Sprintf("core-%d", i), core), core))
+				s := snapshot(ctx)
+				nodes = append(nodes, numaNodeOf(s, inKernel(s, pod)))
+				if i+1 < pods {
+					waitOrdered(ctx)
+				}
+			}
+			return nodes
+		}
+
+		configureNode(ctx, "zoneOrder: spread")
+		namespace := createNamespace(ctx, "spread")
+		nodes := place(namespace, len(node.zones))
+		Expect(slices.Compact(slices.Sorted(slices.Values(nodes)))).To(HaveLen(len(node.zones)), "NUMA nodes of the pods: %v", nodes)
+		removeNamespace(ctx, namespace)
+
+		configureNode(ctx, "zoneOrder: pack")
+		least := slices.MinFunc(node.zones, func(a, b publishedZone) int { return a.cpus - b.cpus })
+		fit := least.cpus / int(core.cpus)
+		nodes = place(createNamespace(ctx, "pack"), fit+1)
+		Expect(nodes[:fit]).To(HaveEach(least.id), "NUMA nodes of the first pods, all of which fit on NUMA node %d", least.id)
+		Expect(nodes[fit]).NotTo(Equal(least.id), "NUMA node of the next pod")
+	})
+
+	It("CPUs of a claim are as even as they can be where one NUMA node is full", func(ctx context.Context) {
+		configureNode(ctx, "zoneBy: machine")
+		threads := int64(node.zones[0].threadsPerCore)
+		namespace := createNamespace(ctx, "distribute")
+		least := slices.MinFunc(node.zones, func(a, b publishedZone) int { return a.cpus - b.cpus })
+		first := request{cpus: int64(least.cpus), zone: anyZone}
+		full := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("full", first), first))
+		s := snapshot(ctx)
+		Expect(numaNodeOf(s, inKernel(s, full))).To(Equal(least.id), "the tightest place for the first claim")
+
+		// A core of each of the others, and one more.
+		want := request{cpus: int64(len(node.zones)) * threads, zone: anyZone}
+		createClaim(ctx, namespace, configured(configOf("ZoneConfig", `"placement": "distribute"`), newClaim("even", want)))
+		pod := waitRunning(ctx, createPod(ctx, namespace, withoutRequests(claimPod("even", want))))
+		s = snapshot(ctx)
+		var cores []int
+		for _, zone := range s.Zones {
+			if zone.ID != least.id && !zone.CPUs.IsEmpty() {
+				cores = append(cores, zone.CPUs.Intersection(inKernel(s, pod).CPUs).Size()/int(threads))
+			}
+		}
+		Expect(slices.Min(cores)).To(Equal(1), "cores of each NUMA node that is not full: %v", cores)
+		Expect(slices.Max(cores)).To(Equal(2), "cores of each NUMA node that is not full: %v", cores)
+	})
+})
+
+// numaNodeOf returns the only NUMA node of a process's CPUs.
+func numaNodeOf(s kernel.Snapshot, process kernel.Process) int {
+	GinkgoHelper()
+	for _, zone := range s.Zones {
+		if process.CPUs.IsSubsetOf(zone.CPUs) {
+			return zone.ID
+		}
+	}
+	Fail(fmt.Sprintf("CPUs %s are of several NUMA nodes", process.CPUs))
+	return -1
+}
+
+// waitOrdered waits until the daemon has seen the last claim and no new order waits to be
+// written: the first slice does not change for longer than a look at the node takes.
+func waitOrdered(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega, ctx context.Context) {
+		before, err := nodeDevices(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = observer.Run(ctx, "sleep 3")
+		g.Expect(err).NotTo(HaveOccurred())
+		after, err := nodeDevices(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(after[0].Name).To(Equal(before[0].Name))
+	}).Should(Succeed())
+}
