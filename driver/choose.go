@@ -6,6 +6,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
@@ -19,54 +20,70 @@ func (p *planner) choose(share *ledger.ZoneShare, wish zoneWish, free cpuset.Set
 	if wish.cpus == 0 {
 		return nil
 	}
-	choice, err := p.pick(wish, free.Intersection(wish.zone.CPUs))
+	choice, err := choose(p.picker, p.machine, wish.zone, wish.config, wish.cpus, free)
 	if errors.Is(err, pick.ErrNotEnough) {
 		return p.namingBlocked(err, wish.zone)
 	}
 	if err != nil {
 		return err
 	}
-	share.CPUs, share.Why = choice.CPUs, choice.Why.String()
-	if wish.config.Cores == deviceclasses.CoresOneThreadPerCore {
-		share.IdleCPUs = laterThreads(p.machine, share.CPUs)
-		share.Why += fmt.Sprintf("; %d of the %d cpus kept idle", share.IdleCPUs.Size(), share.CPUs.Size())
-	}
+	share.CPUs, share.IdleCPUs, share.Why = choice.CPUs, choice.Idle, choice.Why
 	return nil
 }
 
-// pick chooses from the free CPUs of the zone. It treats a zone of several NUMA nodes as
+// Choice is the CPUs of a claim.
+type Choice struct {
+	CPUs cpuset.Set // that it holds
+	Idle cpuset.Set // those of them on which its containers do not run
+	Why  string     // in one line
+}
+
+// Choose chooses CPUs of a zone from the free ones, as Prepare does for a claim with this
+// configuration. An error wraps [ErrNotEnough] if there are too few.
+func Choose(machine numa.Machine, zone zones.Zone, config deviceclasses.ZoneConfig, cpus int, free cpuset.Set) (Choice, error) {
+	return choose(pick.New(machine), &machine, zone, config, cpus, free)
+}
+
+func choose(picker *pick.Picker, machine *numa.Machine, zone zones.Zone, config deviceclasses.ZoneConfig, cpus int, free cpuset.Set) (Choice, error) {
+	chosen, err := pickIn(picker, machine, zone, config, cpus, free.Intersection(zone.CPUs))
+	if err != nil {
+		return Choice{}, err
+	}
+	choice := Choice{CPUs: chosen.CPUs, Why: chosen.Why.String()}
+	if config.Cores == deviceclasses.CoresOneThreadPerCore {
+		choice.Idle = laterThreads(machine, choice.CPUs)
+		choice.Why += fmt.Sprintf("; %d of the %d cpus kept idle", choice.Idle.Size(), choice.CPUs.Size())
+	}
+	return choice, nil
+}
+
+// pickIn chooses from the free CPUs of the zone. It treats a zone of several NUMA nodes as
 // one NUMA node, in which each of them is a die. Only placement distribute divides the
-// CPUs among the NUMA nodes, if l3 is not require and if that is possible. It may not be
-// possible, because the scheduler only checks that the whole zone has enough CPUs.
-func (p *planner) pick(wish zoneWish, free cpuset.Set) (pick.Choice, error) {
-	request := pickRequest(wish)
-	if len(wish.zone.Nodes) == 1 {
-		return p.picker.Pick(free, request)
+// CPUs among the NUMA nodes, if l3 is not require.
+func pickIn(picker *pick.Picker, machine *numa.Machine, zone zones.Zone, config deviceclasses.ZoneConfig, cpus int, free cpuset.Set) (pick.Choice, error) {
+	request := pickRequest(config)
+	request.CPUs, request.Zones = cpus, zone.Nodes
+	if len(zone.Nodes) == 1 || config.Placement == deviceclasses.PlacementDistribute && config.L3 != deviceclasses.L3Require {
+		return picker.Pick(free, request)
 	}
-	if wish.config.Placement == deviceclasses.PlacementDistribute && wish.config.L3 != deviceclasses.L3Require {
-		if choice, err := p.picker.Pick(free, request); err == nil {
-			return choice, nil
-		}
-	}
-	request.Zones = wish.zone.Nodes[:1]
-	return pick.New(wish.zone.Joined(p.machine)).Pick(free, request)
+	request.Zones = zone.Nodes[:1]
+	return pick.New(zone.Joined(machine)).Pick(free, request)
 }
 
 // pickRequest translates the configuration of the claim for the picker. Whole cores are
 // chosen for one-thread-per-core too: the scheduler counted all their threads, so the
 // claim holds them.
-func pickRequest(wish zoneWish) pick.Request {
-	request := pick.Request{CPUs: wish.cpus, Zones: wish.zone.Nodes}
-	if wish.config.Cores == deviceclasses.CoresThread {
+func pickRequest(config deviceclasses.ZoneConfig) (request pick.Request) {
+	if config.Cores == deviceclasses.CoresThread {
 		request.Cores = pick.SingleThreads
 	}
-	switch wish.config.L3 {
+	switch config.L3 {
 	case deviceclasses.L3Prefer:
 		request.L3 = pick.PreferOneL3
 	case deviceclasses.L3Require:
 		request.L3 = pick.RequireOneL3
 	}
-	if wish.config.Placement == deviceclasses.PlacementSpread {
+	if config.Placement == deviceclasses.PlacementSpread {
 		request.Placement = pick.Spread // PlacementDistribute needs no case: the picker distributes over several zones
 	}
 	return request

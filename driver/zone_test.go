@@ -247,6 +247,34 @@ func TestDistributedCPUsGoWhereThereAreSome(t *testing.T) {
 	}
 }
 
+// A NUMA node with less gives what it has, and the choice says so.
+func TestDistributedCPUsAreAsEvenAsTheyCanBe(t *testing.T) {
+	for _, row := range []struct {
+		cpus int64
+		want [4]int // of NUMA nodes 4 to 7, of which the first has 2 CPUs left
+		why  string
+	}{
+		{8, [4]int{2, 2, 2, 2}, "4 whole cores in 4 L3s of 4 zones"},
+		{40, [4]int{2, 14, 12, 12}, "20 whole cores in 4 L3s of 4 zones; zone 4 has no more"},
+		{60, [4]int{2, 20, 20, 18}, "30 whole cores in 7 L3s of 4 zones; zone 4 has no more"},
+		{98, [4]int{2, 32, 32, 32}, "49 whole cores in 7 L3s of 4 zones; zone 4 has no more"},
+	} {
+		driver := epycBy(t, deviceclasses.ZoneBySocket)
+		mustPrepare(t, driver, claim("first", result("r", "socket-1", 30)))
+		mustPrepare(t, driver, configured(claim("a", result("r", "socket-1", row.cpus)), fromClaim(`"placement": "distribute"`)))
+		share := grantOf(driver, "uid-a").Shares[0]
+		var got [4]int
+		machine := driver.Machine()
+		for i := range got {
+			zone, _ := machine.Zone(4 + i)
+			got[i] = share.CPUs().Intersection(zone.CPUs).Size()
+		}
+		if got != row.want || share.Zone().Why != row.why {
+			t.Errorf("%d CPUs: %v of the NUMA nodes because %q, want %v because %q", row.cpus, got, share.Zone().Why, row.want, row.why)
+		}
+	}
+}
+
 // An operator may change zoneBy at any time. Claims keep what they hold, and new claims
 // cannot be placed on it. When the old claims are gone, everything is published.
 func TestZoneByIsChangedUnderClaims(t *testing.T) {
@@ -291,7 +319,7 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		published := func() []string {
 			machine := driver.Machine()
 			strays := strays(&machine, driver.config, driver.Grants())
-			return summaries(devices(&machine, driver.config, &dividing.Caches{}, strays, cpuset.Set{}, nil))
+			return summaries(devices(&machine, driver.config, &dividing.Caches{}, holdings{strays: strays}, nil))
 		}
 		if got := published(); !slices.Equal(got, change.beside) {
 			t.Errorf("from %q to %q:\n%s\nwant\n%s", change.from, change.to, strings.Join(got, "\n"), strings.Join(change.beside, "\n"))

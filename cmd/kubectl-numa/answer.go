@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
 // answer is the result of the command pick.
 type answer struct {
+	Zone     string     `json:"zone"` // name of its device
 	CPUs     cpuset.Set `json:"cpus"`
 	Idle     cpuset.Set `json:"idle"` // siblings that stay idle; no other claim gets them
 	Nodes    []part     `json:"nodes"`
 	Why      string     `json:"why"`
-	Tried    []refusal  `json:"tried"`    // nodes that were tried and do not fit
+	Tried    []refusal  `json:"tried"`    // zones that were tried and do not fit
 	Reserved cpuset.Set `json:"reserved"` // CPUs that no claim gets
 	Used     cpuset.Set `json:"used"`     // CPUs that other claims hold
 }
@@ -26,19 +28,19 @@ type part struct {
 	CPUs cpuset.Set `json:"cpus"`
 }
 
-// refusal says why a NUMA node cannot give the CPUs.
+// refusal says why a zone cannot give the CPUs.
 type refusal struct {
-	Node int    `json:"node"`
+	Zone string `json:"zone"`
 	Why  string `json:"why"`
 }
 
-func newAnswer(machine numa.Machine, chosen pick.Choice, tried []refusal) answer {
-	a := answer{CPUs: chosen.CPUs, Idle: chosen.Idle, Why: chosen.Why.String(), Nodes: []part{}, Tried: []refusal{}}
+func newAnswer(machine numa.Machine, zone zones.Zone, chosen driver.Choice, tried []refusal) answer {
+	a := answer{Zone: zone.Device, CPUs: chosen.CPUs.Difference(chosen.Idle), Idle: chosen.Idle, Why: chosen.Why, Nodes: []part{}, Tried: []refusal{}}
 	a.Tried = append(a.Tried, tried...)
 	for i := range machine.Zones {
-		zone := &machine.Zones[i]
-		if cpus := zone.CPUs.Intersection(chosen.CPUs); !cpus.IsEmpty() {
-			a.Nodes = append(a.Nodes, part{zone.ID, cpus})
+		node := &machine.Zones[i]
+		if cpus := node.CPUs.Intersection(a.CPUs); !cpus.IsEmpty() {
+			a.Nodes = append(a.Nodes, part{node.ID, cpus})
 		}
 	}
 	return a
@@ -52,6 +54,7 @@ func (a answer) text() string {
 			fmt.Fprintf(&b, "%-10s %s\n", key, value)
 		}
 	}
+	line("zone", a.Zone)
 	line("cpus", a.CPUs.String())
 	line("idle", a.Idle.String())
 	for _, node := range a.Nodes {
@@ -59,7 +62,7 @@ func (a answer) text() string {
 	}
 	line("why", a.Why)
 	for _, t := range a.Tried {
-		line("not", fmt.Sprintf("node %d: %s", t.Node, t.Why))
+		line("not", t.Zone+" "+t.Why)
 	}
 	line("reserved", a.Reserved.String())
 	line("used", a.Used.String())

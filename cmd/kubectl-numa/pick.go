@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
 )
 
 // picking is the command pick with its flags.
@@ -21,7 +20,7 @@ type picking struct {
 	from   origin
 	config nodeConfig
 	cpus   int
-	zones  string
+	zone   string
 	used   string
 	policy policy
 	output *printer
@@ -33,7 +32,7 @@ func pickCommand(c cli, command *cobra.Command) runner {
 	p.config.addTo(command)
 	flags := command.Flags()
 	flags.IntVar(&p.cpus, "cpus", 0, "`number` of CPUs that the claim requests; required")
-	flags.StringVar(&p.zones, "zone", "", "`list` of NUMA nodes that give the CPUs, such as 0 or 0,1 (default: the first one with enough)")
+	flags.StringVar(&p.zone, "zone", "", "`zone` that gives the CPUs, such as numa-1 or l3-3, or the list of its NUMA nodes, such as 1 or 0-3 (default: the first one with enough)")
 	flags.StringVar(&p.used, "used", "", "`list` of CPUs that other claims hold, such as 4-7,36-39")
 	flags.Var(&p.policy, "policy", "what else the claim requests")
 	p.output.addTo(command)
@@ -66,19 +65,14 @@ func (p *picking) zoneNames() (names []string) {
 	if err != nil {
 		return nil
 	}
-	for _, zone := range zonesWithCPUs(machine) {
-		names = append(names, strconv.Itoa(zone))
+	config, err := p.config.read(machine)
+	if err != nil {
+		return nil
+	}
+	for _, zone := range driver.Zones(machine, config, cpuset.Set{}) {
+		names = append(names, zone.Device)
 	}
 	return names
-}
-
-func zonesWithCPUs(machine numa.Machine) (zones []int) {
-	for i := range machine.Zones {
-		if !machine.Zones[i].CPUs.IsEmpty() {
-			zones = append(zones, machine.Zones[i].ID)
-		}
-	}
-	return zones
 }
 
 func (p *picking) run() error {
@@ -97,7 +91,7 @@ func (p *picking) run() error {
 	if err != nil {
 		return err
 	}
-	candidates, err := p.candidates(machine)
+	candidates, err := p.candidates(driver.Zones(machine, config, used))
 	if err != nil {
 		return err
 	}
@@ -133,57 +127,63 @@ func parseUsed(list string, machine numa.Machine) (cpuset.Set, error) {
 	return used, nil
 }
 
-// candidates returns the lists of zones to try, in order.
-func (p *picking) candidates(machine numa.Machine) ([][]int, error) {
-	all := zonesWithCPUs(machine)
-	named, err := cpuset.Parse(p.zones) // a list of zone ids has the same form
-	if err != nil || p.zones != "" && named.IsEmpty() {
-		return nil, fmt.Errorf("--zone %q: want a list of NUMA nodes such as 0 or 0,1", p.zones)
+// candidates returns the zones to try, in order. Isolated CPUs must be named, as in a claim.
+func (p *picking) candidates(published []zones.Zone) (candidates []zones.Zone, err error) {
+	named, err := cpuset.Parse(p.zone) // a list of NUMA nodes has the same form
+	if err != nil {
+		named = cpuset.Set{} // it may be the name of a zone
 	}
-	var zones []int
-	for id := range named.All() {
-		if !slices.Contains(all, id) {
-			return nil, fmt.Errorf("--zone %q: there is no NUMA node %d with CPUs, allowed are %s", p.zones, id, cpuset.New(all...))
+	var names []string
+	for _, zone := range published {
+		names = append(names, zone.Device)
+		ofNodes := cpuset.New(zone.Nodes...).IsSubsetOf(named) && !zone.Isolated
+		if zone.Device == p.zone || ofNodes || p.zone == "" && !zone.Isolated {
+			candidates = append(candidates, zone)
 		}
-		zones = append(zones, id)
 	}
-	switch {
-	case len(zones) > 0:
-		return [][]int{zones}, nil
-	case p.policy.distribute:
-		return [][]int{all}, nil
+	if len(candidates) == 0 && p.zone != "" {
+		return nil, fmt.Errorf("--zone %q: no zone has this name or only these NUMA nodes, allowed are %s", p.zone, strings.Join(names, ", "))
 	}
-	return slices.Collect(slices.Chunk(all, 1)), nil
+	return candidates, nil
 }
 
-// firstThatFits tries the candidates in order, as the scheduler does.
-func (p *picking) firstThatFits(machine numa.Machine, free cpuset.Set, candidates [][]int) (answer, error) {
-	picker := pick.New(machine)
+// firstThatFits tries the zones in order, as the scheduler does.
+func (p *picking) firstThatFits(machine numa.Machine, free cpuset.Set, candidates []zones.Zone) (answer, error) {
 	var tried []refusal
-	for _, zones := range candidates {
-		request := p.policy.request
-		request.CPUs, request.Zones = p.cpus, zones
-		chosen, err := picker.Pick(free, request)
+	for _, zone := range candidates {
+		chosen, err := driver.Choose(machine, zone, p.policy.config, p.rounded(machine, zone), free)
 		if err == nil {
-			return newAnswer(machine, chosen, tried), nil
+			return newAnswer(machine, zone, chosen, tried), nil
 		}
-		if !errors.Is(err, pick.ErrNotEnough) || len(candidates) == 1 {
+		if !errors.Is(err, driver.ErrNotEnough) {
 			return answer{}, err
 		}
-		tried = append(tried, refusal{zones[0], err.Error()})
+		tried = append(tried, refusal{zone.Device, whyNot(err)})
 	}
 	return answer{}, p.noneFits(tried)
 }
 
+// rounded returns the CPUs of a claim of the zone: the scheduler rounds up to whole cores.
+func (p *picking) rounded(machine numa.Machine, zone zones.Zone) int {
+	step := max(1, zone.ThreadsPerCore(&machine))
+	return (p.cpus + step - 1) / step * step
+}
+
+// whyNot returns what an error of the choice says of the zone, whose name the reader has.
+func whyNot(err error) string {
+	_, why, _ := strings.Cut(strings.TrimSuffix(err.Error(), ": "+driver.ErrNotEnough.Error()), ", which ")
+	return why
+}
+
 // noneFits returns one error for all zones that were tried.
 func (p *picking) noneFits(tried []refusal) error {
+	if len(tried) == 0 {
+		return fmt.Errorf("select %d cpus: no zone has CPUs for claims", p.cpus)
+	}
 	var reasons []string
 	for _, t := range tried {
-		reason := strings.TrimPrefix(t.Why, fmt.Sprintf("select %d cpus of ", p.cpus))
-		reasons = append(reasons, strings.TrimSuffix(reason, ": "+pick.ErrNotEnough.Error()))
+		reasons = append(reasons, t.Zone+" "+t.Why)
 	}
-	return &hintedError{
-		fmt.Errorf("select %d cpus of one zone: %w: %s", p.cpus, pick.ErrNotEnough, strings.Join(reasons, "; ")),
-		[]string{"name several NUMA nodes in --zone, or set --policy distribute: then each gives a part of the CPUs"},
-	}
+	err := fmt.Errorf("select %d cpus of one zone: %w: %s", p.cpus, driver.ErrNotEnough, strings.Join(reasons, "; "))
+	return &hintedError{err, []string{"a claim has CPUs of one zone; with zoneBy: socket or machine in the file of --config, zones have several NUMA nodes"}}
 }

@@ -1,32 +1,26 @@
 package main
 
 import (
-	"encoding"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/dra-driver-numa/dra-driver-numa/numa"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/pick"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
-// policy is the value of the flag --policy: what a claim requests in addition to the
-// number of CPUs.
+// policy is the value of the flag --policy: what a claim says in its ZoneConfig about which
+// CPUs it gets.
 type policy struct {
-	text       string
-	request    pick.Request
-	distribute bool // take CPUs from all zones if the user names none
+	text   string
+	config deviceclasses.ZoneConfig
 }
 
-// policyKeys returns the keys with their values.
+// policyKeys returns the keys with their values, which are those of a ZoneConfig.
 func policyKeys() []policyKey {
 	return []policyKey{
-		keyOf(pick.Names[pick.CorePolicy]()),
-		keyOf(pick.Names[pick.L3Policy]()),
-		keyOf(pick.Names[pick.Placement]()),
-		keyOf(pick.Names[pick.IsolatedPolicy]()),
-		{"coreType", []string{string(numa.StandardCores), string(numa.PerformanceCores), string(numa.EfficientCores)}},
-		{"zones", []string{"distribute"}},
+		{"cores", []string{deviceclasses.CoresWhole, deviceclasses.CoresThread, deviceclasses.CoresOneThreadPerCore}},
+		{"l3", []string{deviceclasses.L3Any, deviceclasses.L3Prefer, deviceclasses.L3Require}},
+		{"placement", []string{deviceclasses.PlacementPack, deviceclasses.PlacementSpread, deviceclasses.PlacementDistribute}},
 	}
 }
 
@@ -34,8 +28,6 @@ type policyKey struct {
 	name   string
 	values []string
 }
-
-func keyOf(name string, values []string) policyKey { return policyKey{name, values} }
 
 // String returns the text. With Set and Type, it makes policy the value of a flag.
 func (p *policy) String() string { return p.text }
@@ -56,9 +48,7 @@ func (p *policy) Set(text string) error {
 			return fmt.Errorf("%s is set twice", key)
 		}
 		seen = append(seen, key)
-		if err := p.set(key, value); err != nil {
-			return err
-		}
+		p.set(key, value)
 	}
 	p.text = text
 	return nil
@@ -94,23 +84,13 @@ func keyAndValue(part string) (key, value string, err error) {
 	return keysOfValue[0], value, nil
 }
 
-func (p *policy) set(key, value string) error {
-	var target encoding.TextUnmarshaler
+func (p *policy) set(key, value string) {
 	switch key {
 	case "cores":
-		target = &p.request.Cores
+		p.config.Cores = value
 	case "l3":
-		target = &p.request.L3
+		p.config.L3 = value
 	case "placement":
-		target = &p.request.Placement
-	case "isolated":
-		target = &p.request.Isolated
-	case "coreType":
-		p.request.CoreType = numa.CoreType(value)
-		return nil
-	default:
-		p.distribute = true
-		return nil
+		p.config.Placement = value
 	}
-	return target.UnmarshalText([]byte(value))
 }

@@ -93,15 +93,15 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 			"--cpus 99999999999999999999",
 			`invalid argument "99999999999999999999" for "--cpus" flag: want a whole number`,
 		},
-		{pick, "--zone 4", `--zone "4": there is no NUMA node 4 with CPUs, allowed are 0-3`},
-		{pick, "--zone a", `--zone "a": want a list of NUMA nodes such as 0 or 0,1`},
+		{pick, "--zone 4", `--zone "4": no zone has this name or only these NUMA nodes, allowed are numa-0, numa-1, numa-2, numa-3`},
+		{pick, "--zone a", `--zone "a": no zone has this name or only these NUMA nodes, allowed are numa-0, numa-1, numa-2, numa-3`},
 		{pick, "--used 1-", `--used: cpulist "1-": id "" is not a decimal number; want a list such as 0-3,8`},
 		{pick, "--used 14-17", `--used "14-17": the machine has no CPUs 16-17, allowed are 0-15`},
-		{pick, "--policy prefer", `prefer is a value of several keys, write l3=prefer or isolated=prefer`},
+		{pick, "--policy coreType=efficient", `no key "coreType", allowed are cores, l3, placement`},
 		{pick, "--policy l3=nearest", `l3=nearest: allowed are any, prefer, require`},
 		{pick, "--policy whole,thread", `cores is set twice`},
-		{pick, "--policy near", `no key has the value "near", the keys are cores, l3, placement, isolated, coreType, zones`},
-		{pick, "--policy cpu=1", `no key "cpu", allowed are cores, l3, placement, isolated, coreType, zones`},
+		{pick, "--policy near", `no key has the value "near", the keys are cores, l3, placement`},
+		{pick, "--policy cpu=1", `no key "cpu", allowed are cores, l3, placement`},
 	} {
 		exitCode, stdout, stderr := call(append(tc.command[:len(tc.command):len(tc.command)], strings.Fields(tc.args)...)...)
 		lines := 1 + strings.Count(tc.want, "\n")
@@ -117,11 +117,12 @@ func TestWhatCannotBeIsExitCode1(t *testing.T) {
 	damaged := sample.Folder(t, "rig")
 	testfiles.Write(t, damaged+"/sys/devices/system/cpu/online", "0-x\n")
 	for _, tc := range []struct{ args, want string }{
-		{"pick --cpus 5 --root " + rig, "kubectl-numa: error: select 5 cpus of one zone: not enough free cpus: zone 0, which has 2 free; " +
-			"zone 1, which has 4 free; zone 2, which has 4 free; zone 3, which has 4 free\n" +
-			"kubectl-numa: hint: name several NUMA nodes in --zone, or set --policy distribute: then each gives a part of the CPUs\n" +
+		{"pick --cpus 5 --root " + rig, "kubectl-numa: error: select 5 cpus of one zone: not enough free cpus: numa-0 has 2 free; " +
+			"numa-1 has 4 free; numa-2 has 4 free; numa-3 has 4 free\n" +
+			"kubectl-numa: hint: a claim has CPUs of one zone; with zoneBy: socket or machine in the file of --config, zones have several NUMA nodes\n" +
 			"kubectl-numa: hint: CPUs 0-1 are reserved, so no claim gets them; set reservedCPUs in the file of --config to change them\n"},
-		{"pick --cpus 4 --zone 0 --root " + rig, "kubectl-numa: error: select 4 cpus of zone 0, which has 2 free: not enough free cpus\n" +
+		{"pick --cpus 4 --zone 0 --root " + rig, "kubectl-numa: error: select 4 cpus of one zone: not enough free cpus: numa-0 has 2 free\n" +
+			"kubectl-numa: hint: a claim has CPUs of one zone; with zoneBy: socket or machine in the file of --config, zones have several NUMA nodes\n" +
 			"kubectl-numa: hint: CPUs 0-1 are reserved, so no claim gets them; set reservedCPUs in the file of --config to change them\n"},
 		{"topology --root " + damaged, `kubectl-numa: error: read machine under "` + damaged + `": `},
 	} {
@@ -177,7 +178,7 @@ func TestCompletion(t *testing.T) {
 	for args, want := range map[string]string{
 		"topology -o ":                      "table\njson\nyaml\njsonpath=\nsvg\n:4\n",
 		"slices --exclusivity ":             "kernel\nnone\n:4\n",
-		"pick --root " + rig + " --zone ":   "0\n1\n2\n3\n:4\n",
+		"pick --root " + rig + " --zone ":   "numa-0\nnuma-1\nnuma-2\nnuma-3\n:4\n",
 		"pick --root /no/such --zone ":      ":4\n",
 		"generate claim c --same ":          "node\nsocket\n:4\n",
 		"generate class ":                   ":4\n",

@@ -16,12 +16,16 @@ func (w *model) check(free *cpuset.Set, r *Request, choice *Choice, err error) s
 	if len(r.Zones) > 1 {
 		shares = w.shares(free, r)
 	}
+	most := 0
 	for zone, share := range shares {
-		if share <= w.room(zone, free, r) {
-			continue
+		if most = max(most, share); share > w.room(zone, free, r) {
+			shares = nil
+			break
 		}
+	}
+	if shares == nil && r.CPUs > 0 {
 		if !errors.Is(err, ErrNotEnough) || *choice != (Choice{}) {
-			return fmt.Sprintf("zone %d has too few, but the error is %v", zone, err)
+			return fmt.Sprintf("too few, but the error is %v", err)
 		}
 		return ""
 	}
@@ -36,6 +40,9 @@ func (w *model) check(free *cpuset.Set, r *Request, choice *Choice, err error) s
 	zones, freeCores, l3Free := 0, 0, 0
 	for _, zone := range r.Zones {
 		got := w.count(zone, free, r, choice)
+		if short := len(r.Zones) > 1 && shares[zone]+w.unit(r) < most; short != choice.Why.Short.Contains(zone) {
+			return fmt.Sprintf("zone %d gives %d, others up to %d; zones %s are said to have no more", zone, shares[zone], most, choice.Why.Short)
+		}
 		if got.cpus != shares[zone] {
 			return fmt.Sprintf("%d of zone %d, want %d", got.cpus, zone, shares[zone])
 		}
@@ -70,7 +77,7 @@ func (w *model) check(free *cpuset.Set, r *Request, choice *Choice, err error) s
 	counted := Explanation{
 		CPUs: sum.cpus, Zones: zones, WholeCores: sum.whole, SharedCPUs: sum.shared, BrokenCPUs: sum.brokenCPU,
 		BrokenCores: sum.broken, IdleCPUs: sum.idle, OutsideCPUs: sum.outside, L3s: len(l3s),
-		L3: why.L3, L3Free: l3Free, FreeCores: freeCores, Reason: why.Reason,
+		L3: why.L3, L3Free: l3Free, FreeCores: freeCores, Reason: why.Reason, Short: why.Short,
 	}
 	if why != counted || why.L3s == 1 && !l3s[why.L3] {
 		return fmt.Sprintf("explained as %+v, counted %+v in L3s %v", why, counted, l3s)

@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // Explanation says what a choice consists of, and why. All counts refer to what was
 // free before the choice.
 type Explanation struct {
-	CPUs       int
-	Zones      int // number of zones of the CPUs
+	CPUs  int
+	Zones int // number of zones of the CPUs
+	// Short are the zones that give fewer CPUs than other ones, because they have no more.
+	Short      cpuset.Set
 	WholeCores int // cores of which no other claim can have a part
 	// SharedCPUs are on cores of which others already have a part, or of which the
 	// request avoids a part.
@@ -151,6 +155,11 @@ func (e Explanation) String() string {
 	if e.Zones > 1 {
 		line += " of " + counted(e.Zones, "zone")
 	}
+	if short := slices.Collect(e.Short.All()); len(short) == 1 {
+		line += "; " + zoneList(short) + " has no more"
+	} else if len(short) > 1 {
+		line += "; " + zoneList(short) + " have no more"
+	}
 	return line
 }
 
@@ -191,8 +200,8 @@ func (e Explanation) where() string {
 	}
 }
 
-// notEnough returns an error that says what the zone has and what the request requires.
-func (j *job) notEnough(z *zone, n, room int) error {
+// notEnough returns an error that says what the zones have and what the request requires.
+func (j *job) notEnough(n, room int, zones ...int) error {
 	r := &j.request
 	what := fmt.Sprintf("%d free", room)
 	if r.Cores == OneThreadPerCore {
@@ -207,7 +216,11 @@ func (j *job) notEnough(z *zone, n, room int) error {
 	if r.Isolated == AvoidIsolated {
 		what += " that are not isolated"
 	}
-	return fmt.Errorf("select %d cpus of zone %d, which has %s: %w", n, z.id, what, ErrNotEnough)
+	have := "have"
+	if len(zones) == 1 {
+		have = "has"
+	}
+	return fmt.Errorf("select %d cpus of %s, which %s %s: %w", n, zoneList(zones), have, what, ErrNotEnough)
 }
 
 // counted returns "1 core" or "2 cores".

@@ -54,7 +54,7 @@ func (j *job) enter(z *zone, usable *words) (room int) {
 // inZone chooses n CPUs of a zone.
 func (j *job) inZone(z *zone, n int, usable *words, choice *Choice) error {
 	if room := j.enter(z, usable); room < n {
-		return j.notEnough(z, n, room)
+		return j.notEnough(n, room, z.id)
 	}
 	if n == 0 {
 		return nil

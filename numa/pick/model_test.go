@@ -239,9 +239,28 @@ func (w *model) firstFit(zone int, free *cpuset.Set, r *Request, n int) (choice 
 	return choice
 }
 
-// shares is how many CPUs each zone of a request has to give.
+// shares is how many CPUs each zone of a request has to give; nil if they have too few.
 func (w *model) shares(free *cpuset.Set, r *Request) map[int]int {
-	shares := map[int]int{}
+	shares, unit := map[int]int{}, w.unit(r)
+	// A core after the other, where least is, then where most is free. What fits nowhere as a
+	// core is divided.
+	for left := r.CPUs; left > 0; {
+		best, most := w.next(free, r, shares, min(unit, left))
+		if best < 0 {
+			best, most = w.next(free, r, shares, 1)
+		}
+		if best < 0 {
+			return nil
+		}
+		more := min(unit, left, most-shares[best])
+		shares[best] += more
+		left -= more
+	}
+	return shares
+}
+
+// unit is how many CPUs zones give at a time.
+func (w *model) unit(r *Request) int {
 	unit := 1
 	if r.Cores == WholeCores {
 		for _, zone := range r.Zones {
@@ -252,17 +271,21 @@ func (w *model) shares(free *cpuset.Set, r *Request) map[int]int {
 			}
 		}
 	}
-	for left := r.CPUs; left > 0; { // a core after the other, where least is, then where most is free
-		best, most := -1, 0
-		for _, zone := range r.Zones {
-			room := w.room(zone, free, r)
-			if best < 0 || shares[zone] < shares[best] ||
-				shares[zone] == shares[best] && (room > most || room == most && zone < best) {
-				best, most = zone, room
-			}
+	return unit
+}
+
+// next is the zone that gives the next CPUs, and how many the request can get from it; -1 for
+// none.
+func (w *model) next(free *cpuset.Set, r *Request, shares map[int]int, cpus int) (best, most int) {
+	best = -1
+	for _, zone := range r.Zones {
+		room := w.room(zone, free, r)
+		if room-shares[zone] < cpus {
+			continue
 		}
-		shares[best] += min(unit, left)
-		left -= min(unit, left)
+		if best < 0 || shares[zone] < shares[best] || shares[zone] == shares[best] && (room > most || room == most && zone < best) {
+			best, most = zone, room
+		}
 	}
-	return shares
+	return best, most
 }

@@ -84,12 +84,13 @@ func New(m numa.Machine) *Picker {
 //   - the lowest L3s, cores and CPUs.
 //
 // If the request has several zones, each gives the same number of cores, or one more.
-// The zones with the most free CPUs give one more. CPUs that do not make up a core all
-// come from one zone. If the policy is not [WholeCores], this counts CPUs instead of
-// cores. Each zone's part is then chosen as if the zone were alone.
+// The zones with the most free CPUs give one more. A zone that has fewer gives all cores that
+// it has, and the other zones give the rest as evenly. CPUs that do not make up a core
+// come from one zone, if one has them. If the policy is not [WholeCores], this counts CPUs
+// instead of cores. Each zone's part is then chosen as if the zone were alone.
 //
-// An error wraps [ErrNotEnough] if and only if a zone has too few suitable CPUs for its
-// part. Suitable CPUs are free and meet L3 = RequireOneL3, Cores = OneThreadPerCore,
+// An error wraps [ErrNotEnough] if and only if the zones have too few suitable CPUs. Of each
+// zone, RequireOneL3 counts the L3 with the most. Suitable CPUs are free and meet L3 = RequireOneL3, Cores = OneThreadPerCore,
 // CoreType and Isolated = AvoidIsolated. All other policies are only preferences.
 func (p *Picker) Pick(free cpuset.Set, r Request) (choice Choice, err error) {
 	if len(r.Zones) == 0 {

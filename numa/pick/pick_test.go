@@ -99,7 +99,12 @@ func TestTooManyIsErrNotEnough(t *testing.T) {
 			"",
 			"select 2 cpus of zone 0, which has 1 whole core free in one L3 on efficient cores that are not isolated: not enough free cpus",
 		},
-		{Request{CPUs: 8, Zones: []int{0, 1}}, "", "select 4 cpus of zone 1, which has 2 free: not enough free cpus"},
+		{Request{CPUs: 9, Zones: []int{0, 1}}, "", "select 9 cpus of zones 0, 1, which have 8 free: not enough free cpus"},
+		{
+			Request{CPUs: 9, Zones: []int{0, 1}, Cores: OneThreadPerCore},
+			"6",
+			"select 9 cpus of zones 0, 1, which have 5 whole cores free: not enough free cpus",
+		},
 	} {
 		m := parseMachine(t, machine)
 		got, err := New(m).Pick(m.Online.Difference(parseSet(t, row.held)), row.r)
