@@ -31,6 +31,8 @@ type Placement struct {
 	Refusals []Refusal
 	// Aborted is set if the scheduler would give up on the pod.
 	Aborted *AbortError
+
+	bound *corev1.Pod // Pod with what the scheduler writes to its status; nil without a node
 }
 
 // PlacedClaim is a claim that a pod uses.
@@ -98,7 +100,7 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 	if !o.AllNodes {
 		p.Feasible = []string{chosen.Name} // other nodes, which were not asked, may be feasible too
 	}
-	p.Claims = c.bind(d, chosen)
+	p.Claims, p.bound = c.bind(d, chosen), chosen.pod
 	return p, nil
 }
 

@@ -24,6 +24,8 @@ type Placed struct {
 	FeasibleNodes []string `json:"feasibleNodes"` // sorted by name; only Node if not all nodes were asked
 	Claims        []Claim  `json:"claims"`
 	Choice
+
+	pod *corev1.Pod // as the scheduler leaves it, but without the node
 }
 
 // Claim is a claim that a pod uses.
@@ -63,7 +65,7 @@ func (c *Cluster) Run(ctx context.Context, pods []*corev1.Pod, o Options) (Resul
 		if placement.Node == "" {
 			result.Unschedulable = append(result.Unschedulable, Unschedulable{name, placement.Refusals})
 		} else {
-			result.Pods = append(result.Pods, Placed{name, placement.Node, placement.Feasible, claimsOf(placement), placement.Choice})
+			result.Pods = append(result.Pods, Placed{name, placement.Node, placement.Feasible, claimsOf(placement), placement.Choice, placement.bound})
 		}
 		if placement.Aborted != nil {
 			result.Aborted = append(result.Aborted, placement.Aborted)

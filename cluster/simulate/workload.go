@@ -46,7 +46,10 @@ func addReplicas(s *snapshot.Snapshot, workload *snapshot.Workload, template sna
 	for i, added := 0, 0; added < template.Pods; i++ {
 		pod := workload.Pod(template)
 		pod.Name = fmt.Sprintf("%s-%d", workload.PodPrefix(template), i)
-		if s.Pod(pod.Namespace, pod.Name) != nil {
+		if other := s.Pod(pod.Namespace, pod.Name); other != nil {
+			if madeOf(other, workload) {
+				added++
+			}
 			continue
 		}
 		if err := s.Add(pod, s.Where(workload)); err != nil {
@@ -55,6 +58,12 @@ func addReplicas(s *snapshot.Snapshot, workload *snapshot.Workload, template sna
 		added++
 	}
 	return nil
+}
+
+// madeOf reports whether an earlier simulation has made the pod for the workload, and placed it.
+func madeOf(pod *corev1.Pod, workload *snapshot.Workload) bool {
+	owner := metav1.GetControllerOf(pod)
+	return snapshot.IsPlaced(pod) && owner != nil && owner.Kind == workload.Kind && owner.Name == workload.GetName()
 }
 
 // addOnNodes adds a pod for each node that a DaemonSet selects.
@@ -68,6 +77,9 @@ func addOnNodes(s *snapshot.Snapshot, workload *snapshot.Workload, template snap
 			continue
 		}
 		if _, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(klog.Logger{}, node.Spec.Taints, pod.Spec.Tolerations, preventsScheduling, false); untolerated {
+			continue
+		}
+		if other := s.Pod(pod.Namespace, pod.Name); other != nil && madeOf(other, workload) {
 			continue
 		}
 		pinTo(pod, node.Name)

@@ -174,6 +174,10 @@ func (s *Snapshot) ignore(kind string) {
 	s.Ignored[kind]++
 }
 
+// AnnotationPlaced marks pods and claims that a simulation has placed. Such an object takes the
+// place of the one from which it was made, whichever of them is added first.
+const AnnotationPlaced = "cli.dra.numa/placed"
+
 // Add adds an object of one of the kinds above, and sets its defaults. DeviceTaintRules
 // can have an older version. The snapshot owns the object from now on. A second object with
 // the same kind, namespace and name is an error. The error says where the first object is
@@ -198,6 +202,9 @@ func (s *Snapshot) Add(object metav1.Object, where string) error {
 	}
 	id := identityOf(object)
 	if first, twice := s.seen[id]; twice {
+		if s.settle(object) {
+			return nil
+		}
 		return fmt.Errorf("%s occurs twice, first in %s", id, first)
 	}
 	s.see(id, where)
@@ -206,6 +213,35 @@ func (s *Snapshot) Add(object metav1.Object, where string) error {
 	}
 	s.keep(object)
 	return nil
+}
+
+// settle decides between an object and the one with the same name, if one of them is placed. Of
+// two that are placed, it keeps the later one.
+func (s *Snapshot) settle(object metav1.Object) (settled bool) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		defaultPod(o)
+		return settle(s.Pods, o)
+	case *resourceapi.ResourceClaim:
+		defaultClaim(&o.Spec)
+		limitAllocation(o.Status.Allocation)
+		return settle(s.Claims, o)
+	}
+	return false
+}
+
+func settle[T metav1.Object](list []T, object T) bool {
+	i := slices.IndexFunc(list, func(other T) bool { return identityOf(other) == identityOf(object) })
+	if IsPlaced(object) {
+		list[i] = object
+		return true
+	}
+	return IsPlaced(list[i])
+}
+
+// IsPlaced reports whether a simulation has placed the object.
+func IsPlaced(object metav1.Object) bool {
+	return object.GetAnnotations()[AnnotationPlaced] != ""
 }
 
 // Where returns where the object is from, as it was passed to Add, or "" if that is

@@ -52,6 +52,7 @@ type document struct {
 	text  func(style) string    // for people
 	json  func(io.Writer) error // the value in JSON, if its layout is not the usual one
 	svg   func(io.Writer) error // a picture
+	objs  func() document       // the answer as objects of Kubernetes
 	names func() []objectName   // of the objects that the answer lists
 	scope *scope                // which objects these are; nil if they have no namespace
 }
@@ -85,6 +86,8 @@ func (d document) in(p *printer) ([]byte, error) {
 		err = d.writeYAML(&b)
 	case formatSVG:
 		err = d.svg(&b)
+	case formatObjs:
+		err = d.objs().writeYAML(&b)
 	case formatName:
 		return d.namesText()
 	case formatPath:

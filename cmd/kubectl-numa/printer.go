@@ -20,6 +20,7 @@ const (
 	formatYAML  = "yaml"
 	formatPath  = "jsonpath" // a template follows, after "="
 	formatSVG   = "svg"
+	formatObjs  = "objects" // objects of Kubernetes, as YAML
 )
 
 // listFormats returns the formats of a command that lists objects.

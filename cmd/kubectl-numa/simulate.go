@@ -25,7 +25,7 @@ type simulation struct {
 
 func simulateCommand(c cli, command *cobra.Command) runner {
 	s := simulation{
-		reading:  c.reads(listFormats()),
+		reading:  c.reads(append(listFormats(), formatObjs)),
 		strategy: newChoice(string(simulate.Scheduler), string(simulate.First), string(simulate.Spread), string(simulate.Pack)),
 	}
 	s.from.addTo(command)
@@ -67,6 +67,7 @@ func (s *simulation) run(ctx context.Context) error {
 	if err := s.print(document{
 		what: "placements", kind: kindPlacements, value: result, scope: &s.from.scope,
 		text: func(s style) string { return placementsText(s, result) },
+		objs: func() document { return placedObjects(cluster, result) },
 		names: func() (names []objectName) {
 			for _, pod := range result.Pods {
 				names = append(names, podName(pod.Pod))
@@ -80,6 +81,11 @@ func (s *simulation) run(ctx context.Context) error {
 		return err
 	}
 	return s.verdict(result)
+}
+
+// placedObjects is the result as objects, with which the next simulation goes on.
+func placedObjects(cluster *simulate.Cluster, result simulate.Result) document {
+	return objects("objects", cluster.Objects(result.Pods))
 }
 
 // listed returns the part of the result that is about the pods to list. All pods were

@@ -59,6 +59,41 @@ default/b  worker-1  b      zone     dra.numa/worker-1/numa-0  cpu 2
 	}
 }
 
+// What is placed takes the place of what it was made from, also of pods of workloads, whichever
+// file is read first.
+func TestSimulateGoesOnFromItsObjects(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 4")
+	const template = "template: {spec: {resourceClaims: [{name: cpus, resourceClaimTemplateName: two}], containers: [{name: main, resources: {claims: [{name: cpus}], requests: {cpu: 1}}}]}}"
+	workload := func(replicas int) {
+		testfiles.Write(t, filepath.Join(dir, "work.yaml"), fmt.Sprintf(`
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: two}
+spec: {spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: work}
+spec: {replicas: %d, `+template+`}
+`, replicas))
+	}
+	workload(2)
+	placed := filepath.Join(t.TempDir(), "placed.yaml")
+	testfiles.Write(t, placed, mustCall(t, "simulate", "-f", dir, "-o", "objects"))
+	for _, files := range [][]string{{"-f", dir, "-f", placed}, {"-f", placed, "-f", dir}} {
+		if again := mustCall(t, append([]string{"simulate", "-o", "jsonpath={.pods[*].pod}"}, files...)...); again != "" {
+			t.Errorf("%q are placed a second time", again)
+		}
+		if status := mustCall(t, append([]string{"status"}, files...)...); !strings.Contains(status, "\ncpu 6 of 14 free, ") {
+			t.Errorf("status does not say that 6 of 14 CPUs are free:\n%s", status)
+		}
+	}
+	workload(3)
+	if more := mustCall(t, "simulate", "-f", dir, "-f", placed, "-o", "jsonpath={.pods[*].pod} on {.pods[*].claims[*].allocations[*].device}"); more != "default/work-2 on numa-2" {
+		t.Errorf("the next pod is %s, want default/work-2 on numa-2", more)
+	}
+}
+
 // Pods of workloads come after pods. A DaemonSet has no pod on a node that it does not
 // select. The pods of a workload that has a UID are objects of its cluster.
 func TestSimulatePlacesPodsOfWorkloads(t *testing.T) {
