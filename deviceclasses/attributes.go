@@ -48,11 +48,12 @@ func ZoneAttributes() []AttributeRow {
 	return of(ZoneKinds(), slices.Concat([]AttributeRow{
 		{Name: AttributeKind, Words: ZoneKinds(), Means: "`zone`, or `isolated` for [isolated CPUs](#isolated-cpus); PCI functions have `gpu`, `nic`, `nvme` or `pci`, and pools of [level-3 caches](cache.md) have `cache`"},
 	}, numaNode("the kernel's id of the NUMA node", "the same id", "the zone has several NUMA nodes"), []AttributeRow{
-		{Name: AttributeSocket, Type: Number, Means: "the kernel's id of the socket", Absent: "the NUMA nodes of the zone are on several sockets, have no CPUs, or the kernel does not say"},
+		{Name: AttributeSocket, Type: Number, Means: "the kernel's id of the socket; for [memory without CPUs](#memory-without-cpus), that of the nearest CPUs", Absent: "the NUMA nodes of the zone are on several sockets, or the kernel does not say"},
 		{Name: AttributeL3, Type: Number, Means: "the kernel's id of the level-3 cache", Absent: "the zone is not `l3-<id>`, and the node does not [divide its caches](cache.md)"},
 		{Name: AttributeThreadsPerCore, Type: Number, Means: "CPUs (hardware threads) of a core: the largest number on the NUMA nodes of the zone; 0 if those have no CPUs"},
 		{Name: AttributeCoreType, Words: append(CoreTypes(), NoCoreType), Means: "`standard`; on a hybrid machine `performance` or `efficient`, or `mixed` if the NUMA nodes of the zone have cores of several types; `none` if they have no CPUs"},
 		{Name: AttributeExclusivity, Words: Exclusivities(), Means: "who keeps other tasks off the CPUs of claims: `kernel`, `cooperative` or `none`; see [exclusivity modes](guarantees.md#exclusivity-modes). All zones of a node have the same"},
+		{Name: AttributeNearest, Type: Number, Means: "the kernel's id of the NUMA node with CPUs that is nearest: its own, or for [memory without CPUs](#memory-without-cpus) the one at the least distance", Absent: "all zones of the node have CPUs, the zone has several NUMA nodes, or two are equally near"},
 		{Name: AttributeMemoryTier, Type: Number, Means: "the kernel's memory tier; a lower number is faster. 4 is ordinary memory, and also the value if the kernel has no tiers. If the zone has several NUMA nodes, it is the slowest of their tiers"},
 	}))
 }

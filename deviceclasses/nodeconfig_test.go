@@ -86,7 +86,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		profile + "performance: {allow: true}}]":                     "profiles.performance.allow: want a string, not a bool",
 		profile + "cache: {os: {ways: 1}}}]":                         "profiles[0].cache: os is the only pool, want one or more of reserved, infra, guaranteed, besteffort, shared",
 		head + "zoneBy: NUMA":                                        `zoneBy: "NUMA", allowed are numa, l3, socket, machine`,
-		head + "zoneOrder: first":                                   `zoneOrder: "first", allowed are static, pack, spread`,
+		head + "zoneOrder: first":                                    `zoneOrder: "first", allowed are static, pack, spread`,
 		head + "accounting: scheduler":                               `accounting: "scheduler", allowed are auto, pod-requests`,
 		head + "profiles: {}":                                        "profiles: want a list, not an object",
 		head + "profiles: [1]":                                       "profiles: want a mapping, not a number",

@@ -32,6 +32,7 @@ const (
 	AttributeCoreType       resourceapi.QualifiedName = "coreType"
 	AttributeExclusivity    resourceapi.QualifiedName = "exclusivity"
 	AttributeMemoryTier     resourceapi.QualifiedName = "memoryTier"
+	AttributeNearest        resourceapi.QualifiedName = "nearest"
 	AttributeL3             resourceapi.QualifiedName = "l3"
 	AttributePool           resourceapi.QualifiedName = "pool"
 	AttributeNUMANode                                 = deviceattribute.StandardDeviceAttributeNUMANode

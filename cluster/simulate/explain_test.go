@@ -258,7 +258,9 @@ func TestConstraintThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 		"resource.kubernetes.io/numaNode: {int: 5}": {
 			"no value of resource.kubernetes.io/numaNode has enough devices for all requests that must match: " +
 				"zone finds 0 on numa-0, 1 on numa-1; nic finds 5 on d1",
-			"",
+			"NUMA node 5 of request nic has no CPUs: take request zone out of the constraint, and select its zone by " +
+				`device.attributes["resource.kubernetes.io"].?numaNode.orValue(-1) == 0 (numa-0) or ` +
+				`device.attributes["resource.kubernetes.io"].?numaNode.orValue(-1) == 1 (numa-1)`,
 		},
 	} {
 		t.Run(attributes, func(t *testing.T) {
@@ -268,6 +270,22 @@ func TestConstraintThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			expectBlocked(t, e, funnel.StageConstraint, row.sentence, row.hint)
 		})
 	}
+}
+
+// A GPU may say the NUMA node of its own memory, which has no CPUs.
+func TestZoneNearMemoryWithoutCPUsIsNamed(t *testing.T) {
+	const far = "{name: numa-4, allowMultipleAllocations: true, attributes: {kind: {string: zone}, resource.kubernetes.io/numaNode: {int: 4}, nearest: {int: 1}}, capacity: {memory: {value: 8Gi}}}"
+	request := "requests: [" + zoneRequest("zone", "cpu: 1") + "," + requestOf("gpu", "d", "") + "], constraints: [{matchAttribute: resource.kubernetes.io/numaNode}]"
+	manifests := func(node int, more string) []string {
+		return []string{
+			zonedNode("n1", []zone{{8, 1, "8Gi"}, {6, 2, "8Gi"}}, far), zoneClass,
+			slice("d", "", fmt.Sprintf("{name: gpu, attributes: {resource.kubernetes.io/numaNode: {int: %d}}}", node)), claimingPod("p", strings.Replace(request, "cpu: 1", more, 1)),
+		}
+	}
+	expectBlocked(t, explain(t, manifests(4, "cpu: 1")...), funnel.StageConstraint, "zone finds 0 on numa-0, 1 on numa-1; gpu finds 4 on gpu",
+		`select its zone by device.attributes["resource.kubernetes.io"].?numaNode.orValue(-1) == 1 (numa-1)`)
+	// NUMA node 0 has CPUs, but too few.
+	expectBlocked(t, explain(t, manifests(1, "cpu: 8")...), funnel.StageConstraint, "zone finds 0 on numa-0; gpu finds 1 on gpu", "")
 }
 
 func TestCountersOfAPoolAreExplained(t *testing.T) {

@@ -1,6 +1,8 @@
 package zones
 
 import (
+	"slices"
+
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
@@ -23,6 +25,7 @@ func (z Zone) values(machine *numa.Machine, settings Settings) map[resourceapi.Q
 		deviceclasses.AttributeCoreType:       z.coreType(machine),
 		deviceclasses.AttributeExclusivity:    settings.Exclusivity,
 		deviceclasses.AttributeMemoryTier:     z.memoryTier(machine),
+		deviceclasses.AttributeNearest:        z.nearest(machine, settings),
 	}
 }
 
@@ -40,10 +43,14 @@ func (z Zone) numaNode() *int {
 	return &z.Nodes[0]
 }
 
-// socket returns the socket of all NUMA nodes of the zone that have CPUs. A zone over several
-// sockets has no socket.
+// socket returns the socket of all NUMA nodes of the zone that have CPUs, or of the CPUs
+// nearest to memory without CPUs. A zone over several sockets has no socket.
 func (z Zone) socket(machine *numa.Machine) (socket *int) {
-	for _, id := range z.Nodes {
+	nodes := z.Nodes
+	if z.isMemory(machine) {
+		nodes = nearestNodes(machine, nodes)
+	}
+	for _, id := range nodes {
 		node, _ := machine.Zone(id)
 		switch {
 		case node.CPUs.IsEmpty():
@@ -54,6 +61,53 @@ func (z Zone) socket(machine *numa.Machine) (socket *int) {
 		}
 	}
 	return socket
+}
+
+// isMemory reports whether the zone is memory without CPUs, such as CXL or HBM.
+func (z Zone) isMemory(machine *numa.Machine) bool {
+	return !slices.ContainsFunc(z.Nodes, func(id int) bool {
+		node, _ := machine.Zone(id)
+		return !node.CPUs.IsEmpty() || node.Kind == numa.GPUZone || node.Kind == numa.InitiatorZone || node.Kind == numa.EmptyZone
+	})
+}
+
+// nearest returns the NUMA node with CPUs that is nearest to the zone, on machines with memory
+// without CPUs. On other machines, numaNode says the same.
+func (z Zone) nearest(machine *numa.Machine, settings Settings) *int {
+	if !settings.memoryZones || len(z.Nodes) > 1 {
+		return nil
+	}
+	if !z.isMemory(machine) {
+		return &z.Nodes[0]
+	}
+	if nodes := nearestNodes(machine, z.Nodes); len(nodes) == 1 {
+		return &nodes[0]
+	}
+	return nil
+}
+
+// nearestNodes returns the NUMA nodes with CPUs that are nearest to those without: the one
+// whose CPUs the kernel lists for them, too (numa=fake=), or those at the least distance.
+func nearestNodes(machine *numa.Machine, nodes []int) (nearest []int) {
+	least := 0
+	for _, id := range nodes {
+		node, _ := machine.Zone(id)
+		if node.CPUsIn != nil {
+			return []int{*node.CPUsIn}
+		}
+		for _, distance := range node.Distances {
+			if other, online := machine.Zone(distance.Zone); !online || other.CPUs.IsEmpty() {
+				continue
+			}
+			if nearest == nil || distance.Value < least {
+				nearest, least = nil, distance.Value
+			}
+			if distance.Value == least {
+				nearest = append(nearest, distance.Zone)
+			}
+		}
+	}
+	return nearest
 }
 
 func (z Zone) l3(settings Settings) *int {

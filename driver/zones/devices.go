@@ -1,6 +1,8 @@
 package zones
 
 import (
+	"slices"
+
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
@@ -21,6 +23,8 @@ type Settings struct {
 	// L3 is the id of the level-3 cache of each zone with CPUs, by the name of its device,
 	// on nodes that divide these caches.
 	L3 map[string]int
+
+	memoryZones bool // there are zones of memory without CPUs; Devices sets it
 }
 
 // Faults says, by NUMA node, why no new claim should go there: one of
@@ -41,8 +45,10 @@ type Held struct {
 // are tainted.
 func Devices(machine *numa.Machine, settings Settings, held []Held, faults Faults) []resourceapi.Device {
 	rows := deviceclasses.ZoneAttributes()
+	zones := Of(machine, settings.ZoneBy)
+	settings.memoryZones = slices.ContainsFunc(zones, func(z Zone) bool { return z.isMemory(machine) })
 	var devices []resourceapi.Device
-	for _, zone := range Of(machine, settings.ZoneBy) {
+	for _, zone := range zones {
 		capacity := zone.capacity(machine, settings, held)
 		if node, _ := machine.Zone(zone.Nodes[0]); len(capacity) == 0 || node.Kind == numa.GPUZone {
 			continue // nothing that a claim could hold, or memory that belongs to a GPU
