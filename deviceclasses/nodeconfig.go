@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -115,6 +116,12 @@ type NodeSettings struct {
 	//
 	//	zoneOrder: spread
 	ZoneOrder string `json:"zoneOrder,omitempty"`
+	// Groups are names, at most 4, of which each zone takes one claim: with groups: [kafka],
+	// zones have the capacity groupKafka, and claims that ask for 1 of it are on different zones
+	// of a node. A name has letters and digits, and begins with a small letter.
+	//
+	//	groups: [kafka, etcd]
+	Groups []string `json:"groups,omitempty"`
 	// Accounting says what counts the CPUs, memory and hugepages of claims in the node's
 	// allocatable.
 	//
@@ -232,7 +239,7 @@ func (s NodeSettings) validate() error {
 			}
 		}
 	}
-	if err := validateKeys(s.NUMANodeKeys); err != nil {
+	if err := cmp.Or(validateKeys(s.NUMANodeKeys), validateGroups(s.Groups)); err != nil {
 		return err
 	}
 	if s.Devices != nil {
@@ -275,6 +282,27 @@ func validateKeys(keys []resourceapi.QualifiedName) error {
 		}
 		if len(problems) > 0 {
 			return fmt.Errorf("numaNodeKeys[%d]: %q: %s", i, key, problems[0])
+		}
+	}
+	return nil
+}
+
+// MaxGroups is how many groups a node may have: each costs the scheduler time for every claim.
+const MaxGroups = 4
+
+var groupName = regexp.MustCompile(`^[a-z][a-zA-Z0-9]*$`)
+
+func validateGroups(groups []string) error {
+	const longest = resourceapi.DeviceMaxIDLength - len(CapacityGroupPrefix)
+	if len(groups) > MaxGroups {
+		return fmt.Errorf("groups: %d names, at most %d are allowed", len(groups), MaxGroups)
+	}
+	for i, name := range groups {
+		switch {
+		case !groupName.MatchString(name) || len(name) > longest:
+			return fmt.Errorf("groups[%d]: %q, want a small letter and then letters and digits, at most %d bytes", i, name, longest)
+		case slices.Contains(groups[:i], name):
+			return fmt.Errorf("groups[%d]: %q is in the list twice", i, name)
 		}
 	}
 	return nil

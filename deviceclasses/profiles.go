@@ -37,6 +37,9 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			if profile.OtherMemoryDrivers != nil {
 				settings.OtherMemoryDrivers = profile.OtherMemoryDrivers
 			}
+			if profile.Groups != nil {
+				settings.Groups = profile.Groups
+			}
 			if profile.NUMANodeKeys != nil {
 				settings.NUMANodeKeys = profile.NUMANodeKeys
 			}
@@ -111,6 +114,7 @@ func (s NodeSettings) named() map[string]bool {
 		"exclusivity":        s.Exclusivity != "",
 		"zoneBy":             s.ZoneBy != "",
 		"zoneOrder":          s.ZoneOrder != "",
+		"groups":             s.Groups != nil,
 		"accounting":         s.Accounting != "",
 		"otherCPUDrivers":    s.OtherCPUDrivers != nil,
 		"otherMemoryDrivers": s.OtherMemoryDrivers != nil,

@@ -143,7 +143,16 @@ const (
 	// CapacityHugepagesPrefix is followed by a size: hugepages2Mi, where a pod spec says
 	// hugepages-2Mi, because the name of a capacity is a C identifier.
 	CapacityHugepagesPrefix = "hugepages"
+
+	// CapacityGroupPrefix is followed by the name of a group of the NodeConfig, with a capital:
+	// of groupKafka, each zone has 1.
+	CapacityGroupPrefix = "group"
 )
+
+// GroupCapacity returns the capacity of a group of the NodeConfig.
+func GroupCapacity(group string) resourceapi.QualifiedName {
+	return resourceapi.QualifiedName(CapacityGroupPrefix + strings.ToUpper(group[:1]) + group[1:])
+}
 
 // Values of AttributePool. Claims cannot ask for the other pools of a cache.
 const (

@@ -153,9 +153,13 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 		}
 		seen[name] = true
 		size, huge := strings.CutPrefix(string(name), deviceclasses.CapacityHugepagesPrefix)
+		_, group := strings.CutPrefix(string(name), deviceclasses.CapacityGroupPrefix)
 		limit := int64(math.MaxInt64)
-		if name == deviceclasses.CapacityCPU {
+		switch {
+		case name == deviceclasses.CapacityCPU:
 			limit = cpuset.MaxCPUs
+		case group:
+			limit = 1
 		}
 		if quantity.Sign() < 0 || !spelling.Countable(quantity) || quantity.CmpInt64(limit) > 0 {
 			return fmt.Errorf("consumedCapacity %s %q: allowed are 0 to %d", name, quantity.String(), limit)
@@ -165,9 +169,9 @@ func (w *zoneWish) consume(consumed map[resourceapi.QualifiedName]resource.Quant
 			w.cpus = int(amount)
 		case name == deviceclasses.CapacityMemory:
 			w.memoryBytes = uint64(amount)
-		case !huge && !strings.Contains(string(name), "/"):
-			return fmt.Errorf("consumedCapacity %q: zones have %s, %s and %s<size>",
-				spelled, deviceclasses.CapacityCPU, deviceclasses.CapacityMemory, deviceclasses.CapacityHugepagesPrefix)
+		case !huge && !group && !strings.Contains(string(name), "/"):
+			return fmt.Errorf("consumedCapacity %q: zones have %s, %s, %s<size> and %s<name>",
+				spelled, deviceclasses.CapacityCPU, deviceclasses.CapacityMemory, deviceclasses.CapacityHugepagesPrefix, deviceclasses.CapacityGroupPrefix)
 		case huge && amount > 0:
 			if w.hugepageBytes == nil {
 				w.hugepageBytes = make(map[string]uint64)

@@ -31,6 +31,7 @@ func TestDevicesGolden(t *testing.T) {
 func TestCapacitiesAreWholeSteps(t *testing.T) {
 	config := testConfig()
 	config.Reserved = cpuset.New(0, 4, 5, 6) // each zone has a core that is partly reserved
+	config.Groups = []string{"kafka"}
 	for _, device := range Devices(testMachine(), config, nil) {
 		for name, capacity := range device.Capacity {
 			step := capacity.RequestPolicy.ValidRange.Step.Value()
@@ -41,6 +42,9 @@ func TestCapacitiesAreWholeSteps(t *testing.T) {
 		_, hasCPU := device.Capacity[deviceclasses.CapacityCPU]
 		if want := device.Name == "numa-0"; hasCPU != want {
 			t.Errorf("%s has cpu capacity: %t, want %t", device.Name, hasCPU, want)
+		}
+		if group := device.Capacity["groupKafka"]; group.Value.Value() != 1 || group.RequestPolicy.Default.Value() != 0 {
+			t.Errorf("%s has the capacity groupKafka %+v, want 1, and none by default", device.Name, group)
 		}
 	}
 }

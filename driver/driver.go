@@ -59,6 +59,7 @@ type Config struct {
 	ReservedMemory  zones.Reservations          // memory and hugepages that no claim gets
 	ZoneBy          string                      // what one zone is, as in a NodeConfig; "" means a NUMA node
 	ZoneOrder       string                      // in which order zones are published, as in a NodeConfig; "" means that of the zones
+	Groups          []string                    // of which each zone takes one claim, as in a NodeConfig
 	Exclusivity     Exclusivity                 // who keeps other tasks off a claim's CPUs
 	Hook            cdi.Hook                    // where numa-pin is on the host
 	NodeAllocatable bool                        // see [Driver.SetNodeAllocatable]; devices say how the scheduler counts claims in the node's allocatable

@@ -408,13 +408,13 @@ func TestOrphanThatOnlyItsSpecHasIsReleased(t *testing.T) {
 func TestAmountsAreOnRecord(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
-	wanted := claim("a", consuming(result("r", "numa-0", 2), "memory=1Gi", "hugepages2Mi=4Mi", "hugepages1Gi=0", "example.com/bandwidth=5"))
+	wanted := claim("a", consuming(result("r", "numa-0", 2), "memory=1Gi", "hugepages2Mi=4Mi", "hugepages1Gi=0", "groupKafka=1", "example.com/bandwidth=5"))
 	mustPrepare(t, driver, wanted)
 	want := []byte(`"memoryBytes":1073741824,"hugepageBytes":{"2Mi":4194304}}}]`)
 	if text := []byte(disk.files()[ledger.CheckpointName]); !bytes.Contains(text, want) {
 		t.Errorf("checkpoint %s, want %s", text, want)
 	}
-	for _, amount := range []string{"memory=-1", "hugepages2Mi=1e30", "bandwidth=5", "dra.numa/ways=1", "dra.numa/cpu=2"} {
+	for _, amount := range []string{"memory=-1", "hugepages2Mi=1e30", "bandwidth=5", "dra.numa/ways=1", "dra.numa/cpu=2", "groupKafka=2"} {
 		wrong := claim("b", consuming(result("r", "numa-1", 2), amount))
 		if _, _, err := driver.Prepare(wrong, nil); err == nil || !strings.Contains(err.Error(), "consumedCapacity ") {
 			t.Errorf("%s: error %v", amount, err)

@@ -31,6 +31,7 @@ type options struct {
 	bindDrivers         string                        // from the NodeConfig: devices.bindDrivers
 	zoneBy              string                        // from the NodeConfig
 	zoneOrder           string                        // from the NodeConfig
+	groups              []string                      // from the NodeConfig
 	accounting          string                        // from the NodeConfig
 	cpuDrivers          []string                      // from the NodeConfig: otherCPUDrivers
 	memoryDrivers       []string                      // from the NodeConfig: otherMemoryDrivers

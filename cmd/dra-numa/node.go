@@ -38,6 +38,7 @@ func readNode(o options) (n node, err error) {
 		BootID:        bootID,
 		ZoneBy:        o.zoneBy,
 		ZoneOrder:     o.zoneOrder,
+		Groups:        o.groups,
 		CPUDrivers:    o.cpuDrivers,
 		MemoryDrivers: o.memoryDrivers,
 		NUMANodeKeys:  o.numaNodeKeys,

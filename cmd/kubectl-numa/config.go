@@ -66,7 +66,7 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	if err != nil {
 		return driver.Config{}, err
 	}
-	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ZoneBy: settings.ZoneBy, ZoneOrder: settings.ZoneOrder, NUMANodeKeys: settings.NUMANodeKeys, Attached: selection}
+	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ZoneBy: settings.ZoneBy, ZoneOrder: settings.ZoneOrder, Groups: settings.Groups, NUMANodeKeys: settings.NUMANodeKeys, Attached: selection}
 	if settings.Cache != nil {
 		read.Caches = &dividing.Config{Pools: *settings.Cache}
 	}

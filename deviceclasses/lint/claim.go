@@ -191,6 +191,8 @@ func (l *Linter) capacityKeys(ask ask) (findings []Finding) {
 		case is:
 		case slices.Contains(deviceclasses.CacheCapacities(), key):
 			findings = append(findings, warn(UnknownCapacityKey, field, "no zone has this capacity, so the pod would stay Pending: write it in a request for a cache, such as of the class cache.dra.numa"))
+		case strings.HasPrefix(string(key), deviceclasses.CapacityGroupPrefix):
+			findings = append(findings, warn(UnknownCapacityKey, field, "no zone has this capacity, so the pod would stay Pending: the NodeConfig of the nodes needs the name in groups"))
 		case !accounting.IsCapacity(key) && near != "":
 			findings = append(findings, warn(UnknownCapacityKey, field, "no device has this capacity, so the pod would stay Pending: write %s", near))
 		case !accounting.IsCapacity(key):

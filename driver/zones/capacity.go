@@ -32,6 +32,11 @@ func (z Zone) capacity(machine *numa.Machine, settings Settings, held []Held) ma
 			add(hugepagesName(amount.PageBytes), claimable, amount.PageBytes, resource.BinarySI)
 		}
 	}
+	if len(capacity) > 0 {
+		for _, group := range settings.Groups {
+			capacity[deviceclasses.GroupCapacity(group)] = shared(1, 1, resource.DecimalSI)
+		}
+	}
 	return capacity
 }
 

@@ -18,6 +18,7 @@ type Settings struct {
 	Exclusivity     string       // what keeps other tasks off a claim's CPUs, one of deviceclasses.Exclusivity…
 	Reserved        cpuset.Set   // CPUs that no claim gets
 	ReservedMemory  Reservations // memory and hugepages that no claim gets
+	Groups          []string     // as in a NodeConfig
 	NodeAllocatable bool         // the devices say how the scheduler counts claims in the node's allocatable
 
 	// L3 is the id of the level-3 cache of each zone with CPUs, by the name of its device,

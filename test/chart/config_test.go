@@ -48,6 +48,7 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"exclusivity":        {"=none"},
 		"zoneBy":             {"=l3"},
 		"zoneOrder":          {"=spread"},
+		"groups":             {"[0]=kafka"},
 		"accounting":         {"=pod-requests"},
 		"otherCPUDrivers":    {"[0]=cores.example.com"},
 		"otherMemoryDrivers": {"[0]=cxl.example.com"},

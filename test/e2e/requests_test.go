@@ -55,6 +55,16 @@ var _ = Describe("containers of a pod", ofKernel, func() {
 		expectConditions(ctx, pod, bothExclusive)
 	})
 
+	It("of one claim are on different NUMA nodes", func(ctx context.Context) {
+		pod := applyContainers(ctx, createNamespace(ctx, "apart"), "apart.yaml")
+		s := snapshot(ctx)
+		first, second := containerOf(s, pod, "first"), containerOf(s, pod, "second")
+		Expect(first.Mems.String()).To(Equal(s.ZonesOf(first.CPUs).String()), "memory of the first container")
+		Expect(second.Mems.String()).To(Equal(s.ZonesOf(second.CPUs).String()), "memory of the second container")
+		Expect(first.Mems.Overlaps(second.Mems)).To(BeFalse(), "NUMA nodes %s and %s", first.Mems, second.Mems)
+		expectConditions(ctx, pod, bothExclusive)
+	})
+
 	It("that use a claim each have a partition each", func(ctx context.Context) {
 		namespace, core := createNamespace(ctx, "claims"), oneCore(ctx)
 		pod := claimPod("claims", core)

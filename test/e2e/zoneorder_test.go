@@ -7,11 +7,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
-var _ = Describe("zones as an operator wants them", ofMachine, func() {
+var _ = Describe("zones as an operator wants them", ofMachine, atLength, func() {
 	It("claims go to one zone after the other, or fill one before the next", func(ctx context.Context) {
 		core := oneCore(ctx)
 		core.zone = anyZone
@@ -39,6 +41,31 @@ var _ = Describe("zones as an operator wants them", ofMachine, func() {
 		nodes = place(createNamespace(ctx, "pack"), fit+1)
 		Expect(nodes[:fit]).To(HaveEach(least.id), "NUMA nodes of the first pods, all of which fit on NUMA node %d", least.id)
 		Expect(nodes[fit]).NotTo(Equal(least.id), "NUMA node of the next pod")
+	})
+
+	It("two claims of a group are on two zones, and a third one waits where there are two", func(ctx context.Context) {
+		configureNode(ctx, "groups: [broker]")
+		namespace := createNamespace(ctx, "group")
+		core := oneCore(ctx)
+		place := func(name string, zone int) *corev1.Pod {
+			want := core
+			want.zone = zone
+			claim := newClaim(name, want)
+			claim.Spec.Devices.Requests[0].Exactly.Capacity.Requests["groupBroker"] = *resource.NewQuantity(1, resource.DecimalSI)
+			createClaim(ctx, namespace, claim)
+			return createPod(ctx, namespace, claimPod(name, want))
+		}
+		first := waitRunning(ctx, place("first", core.zone))
+		waits := place("waits", core.zone)
+		beside := core
+		waitRunning(ctx, createClaimed(ctx, namespace, claimPod("beside", beside), beside)) // there is room for one that is of no group
+		second := waitRunning(ctx, place("second", anyZone))
+		s := snapshot(ctx)
+		Expect(numaNodeOf(s, inKernel(s, second))).NotTo(Equal(numaNodeOf(s, inKernel(s, first))), "NUMA nodes of two brokers")
+		expectPending(ctx, waits, noDevices)
+		Expect(answer(ctx, "explain", "pod", "waits", "-n", namespace)).To(ContainSubstring("groupBroker"))
+		deletePod(ctx, first)
+		waitRunning(ctx, waits)
 	})
 
 	It("CPUs of a claim are as even as they can be where one NUMA node is full", func(ctx context.Context) {
