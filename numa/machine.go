@@ -36,7 +36,8 @@ type Machine struct {
 	L2s      []Cache     // empty if the kernel describes no L2
 	L3s      []Cache     // empty if the kernel describes no L3
 	PCI      []PCIFunction
-	Resctrl  *Resctrl // nil if the kernel has no resctrl filesystem, or it is not mounted
+	Resctrl  *Resctrl  // nil if the kernel has no resctrl filesystem, or it is not mounted
+	Platform *Platform // nil if nobody has read it: Read does not
 }
 
 // Zone is one online NUMA node, /sys/devices/system/node/node<ID>.

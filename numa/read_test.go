@@ -32,7 +32,7 @@ func TestReadDescribesTheRig(t *testing.T) {
 	})
 	sameJSON(t, "L2 7", m.L2s[7], Cache{7, cpuset.New(14, 15), new(uint64(2 << 20))})
 	sameJSON(t, "L3 3", m.L3s[3], Cache{3, cpuset.New(12, 13, 14, 15), new(uint64(16 << 20))})
-	sameJSON(t, "what else there is", Machine{m.Present, m.Online, m.Isolated, m.NoHZFull, nil, m.Possible, nil, nil, nil, m.PCI, m.Resctrl},
+	sameJSON(t, "what else there is", Machine{m.Present, m.Online, m.Isolated, m.NoHZFull, nil, m.Possible, nil, nil, nil, m.PCI, m.Resctrl, nil},
 		Machine{Present: m.Online, Online: m.Online, Possible: cpuset.New(0, 1, 2, 3)})
 	if got := m.ThreadsPerCore(2); got != 2 {
 		t.Errorf("ThreadsPerCore(2) = %d", got)

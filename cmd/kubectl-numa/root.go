@@ -18,6 +18,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/platform"
 )
 
 // origin says which machine a command reads: one with files, or a known one.
@@ -71,6 +72,9 @@ func readMachine(folder string) (numa.Machine, error) {
 		}
 	}
 	machine, err := numa.Read(root.FS())
+	if err == nil {
+		machine.Platform, err = platform.Read(root.FS())
+	}
 	if err != nil {
 		return numa.Machine{}, &failure{fmt.Errorf("read machine under %q: %w", folder, err)}
 	}
@@ -92,6 +96,9 @@ func gatheredMachine(file, node string) (numa.Machine, error) {
 		return numa.Machine{}, fmt.Errorf("--from %q: files of node %q: %w", file, node, err)
 	}
 	machine, err := numa.Read(root)
+	if err == nil {
+		machine.Platform, err = platform.Read(root)
+	}
 	if err != nil {
 		return numa.Machine{}, &failure{fmt.Errorf("read machine of node %q in %q: %w", node, file, err)}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/pciname"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/test/podexec"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
@@ -137,5 +138,20 @@ func mustRun(t *testing.T, args ...string) {
 	t.Helper()
 	if exitCode, _, stderr := call(args...); exitCode != exitDone {
 		t.Fatalf("%q: exit code %d, stderr %s", args, exitCode, stderr)
+	}
+}
+
+func TestTopologySaysWhichMachineItIs(t *testing.T) {
+	root := sample.Folder(t, "rig")
+	for name, text := range map[string]string{"sys_vendor": "Example", "product_name": "Server 1", "bios_version": "2.4", "bios_date": "04/14/2022", "product_serial": "SN-1"} {
+		testfiles.Write(t, root+"/sys/class/dmi/id/"+name, text+"\n")
+	}
+	drawn := mustCall(t, "topology", "--root", root)
+	if !strings.Contains(drawn, "\nExample Server 1, BIOS 2.4 (04/14/2022)\n") {
+		t.Errorf("the drawing does not say which machine it is:\n%s", drawn)
+	}
+	const want = `{"vendor":"Example","product":"Server 1","biosVendor":"","biosVersion":"2.4","biosDate":"04/14/2022"}`
+	if text := mustCall(t, "topology", "--root", root, "-o", "json"); !strings.Contains(text, `"platform": `+want) || strings.Contains(text, "SN-1") {
+		t.Errorf("want the platform %s in\n%s", want, text)
 	}
 }

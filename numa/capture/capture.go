@@ -1,5 +1,5 @@
 // Package capture writes the files of a machine to an archive: those that package numa
-// reads, the id of the boot, and no others. It also reads such archives. An archive may come
+// reads, the id of the boot, what the machine is called, and no others. It also reads such archives. An archive may come
 // from a stranger, so the package limits its size, and writes nothing of it to a disk.
 package capture
 
@@ -35,7 +35,9 @@ const (
 func Write(w io.Writer, root fs.FS) error {
 	r := newRecorder(root)
 	_, failed := numa.Read(r)
-	_, _ = fs.ReadFile(r, numa.BootIDFile) // this keeps it, if there is one
+	for _, name := range append(numa.PlatformFiles(), numa.BootIDFile) {
+		_, _ = fs.ReadFile(r, name) // this keeps it, if there is one
+	}
 	if r.full != nil {
 		return r.full
 	}

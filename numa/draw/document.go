@@ -15,9 +15,19 @@ import (
 // Document describes a machine for programs. Every key is always present. A value is null
 // if the kernel does not report it. Sets of CPUs are strings in the kernel's list format.
 type Document struct {
-	Nodes   []Node   `json:"nodes"`   // online NUMA nodes, sorted by id
-	CPUs    []CPU    `json:"cpus"`    // all present CPUs, sorted by id
-	Devices []Device `json:"devices"` // PCI functions, sorted by address
+	Platform *Platform `json:"platform"` // null if the firmware does not say it, or nobody has asked
+	Nodes    []Node    `json:"nodes"`    // online NUMA nodes, sorted by id
+	CPUs     []CPU     `json:"cpus"`     // all present CPUs, sorted by id
+	Devices  []Device  `json:"devices"`  // PCI functions, sorted by address
+}
+
+// Platform is which machine it is, as its firmware says.
+type Platform struct {
+	Vendor      string `json:"vendor"`
+	Product     string `json:"product"`
+	BIOSVendor  string `json:"biosVendor"`
+	BIOSVersion string `json:"biosVersion"`
+	BIOSDate    string `json:"biosDate"`
 }
 
 // Node is one NUMA node.
@@ -76,6 +86,9 @@ type Device struct {
 // Topology returns the document of a machine.
 func Topology(m numa.Machine) Document {
 	d := Document{Nodes: []Node{}, CPUs: cpus(m), Devices: []Device{}}
+	if p := m.Platform; p != nil {
+		d.Platform = &Platform{p.Vendor, p.Product, p.BIOSVendor, p.BIOSVersion, p.BIOSDate}
+	}
 	for i := range m.Zones {
 		d.Nodes = append(d.Nodes, node(&m.Zones[i]))
 	}

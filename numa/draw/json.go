@@ -10,7 +10,13 @@ import (
 // short, but people can still read it and compare it line by line.
 func JSON(w io.Writer, d Document) error {
 	out := bufio.NewWriter(w)
-	_, _ = out.WriteString("{\n") // Flush returns the first error
+	platform, err := json.Marshal(d.Platform)
+	if err != nil {
+		return err
+	}
+	_, _ = out.WriteString("{\n  \"platform\": ") // Flush returns the first error
+	_, _ = out.Write(platform)
+	_, _ = out.WriteString(",\n")
 	if err := writeList(out, "nodes", d.Nodes, ","); err != nil {
 		return err
 	}

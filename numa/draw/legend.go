@@ -3,16 +3,20 @@ package draw
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/draw/canvas"
 )
 
-// summary returns one to three lines about the machine.
+// summary returns one to four lines about the machine.
 func (s *scene) summary() canvas.Part {
 	m := &s.machine
 	lines := canvas.Stack{Parts: []canvas.Part{canvas.Text(headline(*m), canvas.Heading)}}
+	if line := platformLine(m.Platform); line != "" {
+		lines.Parts = append(lines.Parts, canvas.Paragraph{Indent: 2, Words: canvas.Words(line, canvas.Plain)})
+	}
 	for _, set := range []struct {
 		what string
 		cpus *cpuset.Set
@@ -23,6 +27,28 @@ func (s *scene) summary() canvas.Part {
 		}
 	}
 	return lines
+}
+
+// platformLine is a line such as "Example Server 1, BIOS 2.4 (04/14/2022)".
+func platformLine(p *numa.Platform) string {
+	if p == nil {
+		return ""
+	}
+	made := p.Product
+	if !strings.HasPrefix(made, p.Vendor) {
+		made = strings.TrimSpace(p.Vendor + " " + p.Product)
+	}
+	firmware := strings.TrimSpace("BIOS " + p.BIOSVersion)
+	if p.BIOSDate != "" {
+		firmware += " (" + p.BIOSDate + ")"
+	}
+	switch {
+	case firmware == "BIOS":
+		return made
+	case made == "":
+		return firmware
+	}
+	return made + ", " + firmware
 }
 
 // headline counts what the machine has.

@@ -193,3 +193,21 @@ func TestAnL3OfSeveralSocketsIsDrawnInEach(t *testing.T) {
 		}
 	}
 }
+
+func TestTextSaysWhichMachineItIs(t *testing.T) {
+	for want, p := range map[string]*numa.Platform{
+		"\nExample Server 1, BIOS 2.4 (04/14/2022)\n": {Vendor: "Example", Product: "Server 1", BIOSVendor: "Firm", BIOSVersion: "2.4", BIOSDate: "04/14/2022"},
+		"\nExample Server 1\n":                        {Vendor: "Example", Product: "Example Server 1"},
+		"\nBIOS 7\n":                                  {BIOSVersion: "7"},
+	} {
+		machine := sample.Machine(t, "rig")
+		machine.Platform = p
+		var text strings.Builder
+		if err := Text(&text, machine, TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%+v: want the line %q in\n%s", *p, want, text.String())
+		}
+	}
+}

@@ -68,6 +68,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "numa/draw", "it shows machines"},
 	{"cmd/kubectl-numa", "numa/capture", "a bundle has the files of machines"},
 	{"cmd/kubectl-numa", "numa/fake", "its flags become machines"},
+	{"cmd/kubectl-numa", "numa/platform", "topology says which machine it is"},
 	{"cmd/kubectl-numa", "numa/pciname", "it shows the names of PCI functions"},
 	{"kubeletplugin", "driver", "it translates the kubelet's calls for the driver"},
 	{"kubeletplugin", "deviceclasses", "the status of a claim says what its configuration asked for"},
@@ -341,6 +342,8 @@ var arrows = []arrow{
 	{"numa/capture", "numa/memfs", "the files of an archive are in memory"},
 	{"numa/fake", "numa/memfs", "so are those of a machine that is made up"},
 	{"numa/fake", "numa/cpuset", "declarations name CPUs, files list them"},
+	{"numa/platform", "internal/message", "texts of the firmware are one short line"},
+	{"numa/platform", "numa", "it fills in what numa does not read"},
 	{"numa/pick", "numa", "it picks from the cores and caches of a machine"},
 	{"numa/pick", "numa/cpuset", "what is free and what is picked are sets"},
 	{"numa/ways", "numa", "it divides the ways of a cache of a machine"},
@@ -440,6 +443,11 @@ var modules = []module{
 		why: "YAML into Kubernetes types, and back",
 	},
 	{"github.com/NVIDIA/go-nvml", []string{"cmd/numa-nvml", "test"}, "NVIDIA's library"},
+	{
+		path:    "github.com/jaypipes/ghw",
+		folders: []string{"numa/platform"},
+		why:     "which machine it is, and its BIOS. It links pcidb, which nobody asks: numa/pciname has the names of PCI functions",
+	},
 	{"github.com/spf13/cobra", []string{"cmd/kubectl-numa", "test"}, "commands, their help and their completion in shells"},
 	{"github.com/spf13/pflag", []string{"cmd/kubectl-numa"}, "the flags of cobra's commands, to which client-go adds those of kubectl"},
 	{

@@ -17,7 +17,7 @@ import (
 // common are words of the vocabulary that also mean something else: a field, a flag, a
 // word of the kernel or of Kubernetes. Code may type them.
 var common = []string{
-	"any", "bandwidth", "blocked", "cache", "claim", "class", "classes", "container", "distribute", "driver", "exclusivity", "hugepages", "isolated", "kernel", "kind",
+	"any", "bandwidth", "blocked", "cache", "claim", "class", "classes", "container", "distribute", "driver", "exclusivity", "group", "hugepages", "isolated", "kernel", "kind",
 	"l3", "machine", "namespaces", "none", "pack", "performance", "pod", "pool", "prefer", "Ready", "root", "shared", "socket", "spread", "ways", "zone",
 }
 
