@@ -61,13 +61,14 @@ func table() []section {
 		{"What is there to use?", []row{
 			{"version", "", "Show the versions of this program, the chart, the driver and Kubernetes, and what differences mean", "", versionCommand, nil},
 			{"features", "", "Show what the versions and feature gates of a cluster make possible for the driver", "", featuresCommand, nil},
-			{"generate", "", "Generate machines, ResourceSlices, device classes, claims, and pods with claims", "", nil, []row{
+			{"generate", "", "Generate machines, Nodes, ResourceSlices, device classes, claims, and pods with claims", "", nil, []row{
 				{"claim", "NAME", "Print a ResourceClaim for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},
 				{"class", "NAME", "Print a DeviceClass of NUMA nodes", "", generateClassCommand, nil},
 				{"classes", "[NAME]...", "Print the DeviceClasses that the chart installs", "", generateClassesCommand, nil},
 				{"deployment", withCommand, "Print a Deployment whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
 				{"job", withCommand, "Print a Job whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
 				{"machine", "DIR", "Write the files under /sys and /proc of a generated machine into a folder", "", generateMachineCommand, nil},
+				{"node", "NAME", "Print the Node of a machine, or of a machine that flags declare, for simulations and KWOK", "", generateNodeCommand, nil},
 				{"pod", withCommand, "Print a pod with a claim, and the template of the claim", "", generateWorkloadCommand, nil},
 				{"slices", "", "Print the ResourceSlices of a machine, or of a machine that flags declare", "", generateSlicesCommand, nil},
 				{"statefulset", withCommand, "Print a StatefulSet whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},

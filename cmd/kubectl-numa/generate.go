@@ -152,11 +152,17 @@ func exists(path string) bool {
 }
 
 func generateSlicesCommand(c cli, command *cobra.Command) runner {
+	return slicesOf(c, command, machineOrDeclared(command))
+}
+
+// machineOrDeclared adds the flags for a machine, and returns what reads the one that they name
+// or declare.
+func machineOrDeclared(command *cobra.Command) func() (numa.Machine, error) {
 	var root string
 	addRoot(command, &root)
 	g := newGenerated()
 	g.addTo(command)
-	return slicesOf(c, command, func() (numa.Machine, error) {
+	return func() (numa.Machine, error) {
 		switch {
 		case !g.asked(command):
 			return readMachine(root)
@@ -168,5 +174,5 @@ func generateSlicesCommand(c cli, command *cobra.Command) runner {
 			return numa.Machine{}, err
 		}
 		return numa.Read(machine.FS())
-	})
+	}
 }

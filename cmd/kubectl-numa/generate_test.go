@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"sigs.k8s.io/yaml"
 
@@ -584,7 +585,7 @@ func TestGenerateSlicesIsSlices(t *testing.T) {
 func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 	dir := t.TempDir()
 	for args, want := range map[string]string{
-		"generate nothing":                                                                                   `unknown command "nothing", allowed are claim, class, classes, deployment, job, machine, pod, slices, statefulset, template`,
+		"generate nothing":                                                                                   `unknown command "nothing", allowed are claim, class, classes, deployment, job, machine, node, pod, slices, statefulset, template`,
 		"generate machine":                                                                                   `want DIR, not ""`,
 		"generate machine " + dir + " --preset x":                                                            `--preset "x": there is no such machine, allowed are rig, `,
 		"generate machine " + dir + " --preset rig --sockets 2":                                              "--preset rig declares the whole machine: remove --sockets",
@@ -741,5 +742,34 @@ func TestNamesOfWorkloadsHaveTheirGroups(t *testing.T) {
 		if text := mustCall(t, "generate", kind, "a", "--image", "example.com/app:1", "--cpus", "2", "-o", "name"); text != "resourceclaimtemplate.resource.k8s.io/a\n"+want+"\n" {
 			t.Errorf("generate %s prints the names\n%s", kind, text)
 		}
+	}
+}
+
+// The Node of a machine has what its zones have, so that pods fit on both or on neither.
+func TestGeneratedNodeFitsItsSlices(t *testing.T) {
+	dir := t.TempDir()
+	config := file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 0-3\nreservedMemory: 128Mi\n")
+	testfiles.Write(t, dir+"/node.yaml", mustCall(t, "generate", "node", "worker-1", "--preset", "rig", "--config", config, "--kwok"))
+	testfiles.Write(t, dir+"/slices.yaml", mustCall(t, "generate", "slices", "--node-name", "worker-1", "--preset", "rig", "--config", config))
+	testfiles.Write(t, dir+"/classes.yaml", mustCall(t, "generate", "classes"))
+	testfiles.Write(t, dir+"/pods.yaml", mustCall(t, "generate", "deployment", "work", "--image", "example.com/a:1", "--replicas", "4", "--cpus", "4", "--memory", "512Mi"))
+	const want = `{"hugepages-1Gi":"0","hugepages-2Mi":"128Mi","memory":"3456Mi"}`
+	text := mustCall(t, "generate", "node", "worker-1", "--preset", "rig", "--config", config, "-o", "json")
+	var node corev1.Node
+	if err := json.Unmarshal([]byte(text), &node); err != nil {
+		t.Fatal(err)
+	}
+	delete(node.Status.Allocatable, corev1.ResourceCPU)
+	delete(node.Status.Allocatable, corev1.ResourcePods)
+	if got, _ := json.Marshal(node.Status.Allocatable); string(got) != want {
+		t.Errorf("allocatable %s, want %s", got, want)
+	}
+	exitCode, stdout, stderr := call("simulate", "-f", dir, "-o", "jsonpath={.pods[*].claims[*].allocations[*].device}")
+	if exitCode != exitFailed || stdout != "numa-1 numa-2 numa-3" {
+		t.Errorf("exit code %d, zones %q, want one pod on each of the three zones with 4 CPUs: %s", exitCode, stdout, stderr)
+	}
+	_, _, stderr = call("generate", "node", "A_b", "--preset", "rig")
+	if !strings.Contains(stderr, `NAME "A_b": `) {
+		t.Errorf("a name that no Node can have: %s", stderr)
 	}
 }
