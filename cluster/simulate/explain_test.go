@@ -197,6 +197,15 @@ func TestCapacityThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 	}
 }
 
+// A zone without CPUs is no reason to say that no device has any.
+func TestCapacityThatOneDeviceLacksIsNotMissing(t *testing.T) {
+	far := "{name: numa-9, allowMultipleAllocations: true, attributes: {kind: {string: zone}}, capacity: {memory: {value: 1Gi, requestPolicy: {default: '0', validRange: {min: '0', step: 1Mi}}}}}"
+	e := explain(t, zonedNode("n1", []zone{{4, 1, "8Gi"}}, far), zoneClass, claimingPod("p", "requests: ["+zoneRequest("zone", "cpu: 2, memory: 9Gi")+"]"))
+	if got := obstacles(e.Nodes[0]); len(got) != 1 || got[0] != "capacity: request zone: asks for 9Gi memory of one device: numa-0 has 8Gi, numa-9 has 1Gi" {
+		t.Errorf("obstacles are\n%s", strings.Join(got, "\n"))
+	}
+}
+
 // With zoneBy: l3, the zones of level-3 caches have the CPUs, and those of NUMA nodes the
 // memory.
 func TestCapacitiesOfDifferentDevicesNeedSeveralRequests(t *testing.T) {

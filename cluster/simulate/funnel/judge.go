@@ -157,6 +157,9 @@ func (f *Facts) judgeCapacity(r *request, out []fit) (findings []Finding) {
 			lacks[i].all = append(lacks[i].all, s)
 		}
 	}
+	if len(parts) == 1 && slices.ContainsFunc(lacks, func(l *lack) bool { return !l.missing }) {
+		lacks = slices.DeleteFunc(lacks, func(l *lack) bool { return l.missing }) // another device has everything, and less than is asked
+	}
 	for _, l := range lacks {
 		found := Finding{Why: l.judge()}
 		switch {
