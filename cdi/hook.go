@@ -16,6 +16,7 @@ import (
 type Hook struct {
 	Path string // of the program
 	Dir  string // of the lock, the records and the file that stops pinning
+	None bool   // there is no hook, and containers are not pinned
 }
 
 // LockFile returns the path of the hook's lock. Every program of this driver takes it

@@ -43,6 +43,9 @@ func (z *Zone) validate() error {
 
 // edits has a hook that only records the use of the claim if there is nothing to pin.
 func (z *Zone) edits(claim Claim, hook Hook) specs.ContainerEdits {
+	if hook.None {
+		return specs.ContainerEdits{}
+	}
 	first := pinHook(claim, z, hook)
 	if z.HookCPUs().IsEmpty() && z.Mems.IsEmpty() {
 		first = useHook(claim, hook)

@@ -54,6 +54,7 @@ func ZoneAttributes() []AttributeRow {
 		{Name: AttributeCoreType, Words: append(CoreTypes(), NoCoreType), Means: "`standard`; on a hybrid machine `performance` or `efficient`, or `mixed` if the NUMA nodes of the zone have cores of several types; `none` if they have no CPUs"},
 		{Name: AttributeExclusivity, Words: Exclusivities(), Means: "who keeps other tasks off the CPUs of claims: `kernel`, `cooperative` or `none`; see [exclusivity modes](guarantees.md#exclusivity-modes). All zones of a node have the same"},
 		{Name: AttributeNearest, Type: Number, Means: "the kernel's id of the NUMA node with CPUs that is nearest: its own, or for [memory without CPUs](#memory-without-cpus) the one at the least distance", Absent: "all zones of the node have CPUs, the zone has several NUMA nodes, or two are equally near"},
+		{Name: AttributeMadeUp, Type: Flag, Means: "true: the node [pretends to have this machine](chart.md#a-machine-that-there-is-not), and no container is pinned", Absent: "the machine is real"},
 		{Name: AttributeMemoryTier, Type: Number, Means: "the kernel's memory tier; a lower number is faster. 4 is ordinary memory, and also the value if the kernel has no tiers. If the zone has several NUMA nodes, it is the slowest of their tiers"},
 	}))
 }

@@ -33,6 +33,7 @@ const (
 	AttributeExclusivity    resourceapi.QualifiedName = "exclusivity"
 	AttributeMemoryTier     resourceapi.QualifiedName = "memoryTier"
 	AttributeNearest        resourceapi.QualifiedName = "nearest"
+	AttributeMadeUp         resourceapi.QualifiedName = "madeUp"
 	AttributeL3             resourceapi.QualifiedName = "l3"
 	AttributePool           resourceapi.QualifiedName = "pool"
 	AttributeNUMANode                                 = deviceattribute.StandardDeviceAttributeNUMANode

@@ -18,7 +18,7 @@ import (
 func (c Config) zones(caches *dividing.Caches) zones.Settings {
 	settings := zones.Settings{
 		ZoneBy: c.ZoneBy, Exclusivity: string(c.Exclusivity), Reserved: c.Reserved,
-		ReservedMemory: c.ReservedMemory, NodeAllocatable: c.NodeAllocatable, Groups: c.Groups,
+		ReservedMemory: c.ReservedMemory, NodeAllocatable: c.NodeAllocatable, Groups: c.Groups, MadeUp: c.MadeUp,
 	}
 	settings.L3 = caches.Zones()
 	return settings

@@ -61,7 +61,8 @@ type Config struct {
 	ZoneOrder       string                      // in which order zones are published, as in a NodeConfig; "" means that of the zones
 	Groups          []string                    // of which each zone takes one claim, as in a NodeConfig
 	Exclusivity     Exclusivity                 // who keeps other tasks off a claim's CPUs
-	Hook            cdi.Hook                    // where numa-pin is on the host
+	Hook            cdi.Hook                    // where numa-pin is on the host; none if the machine is made up
+	MadeUp          bool                        // the node only pretends to have this machine
 	NodeAllocatable bool                        // see [Driver.SetNodeAllocatable]; devices say how the scheduler counts claims in the node's allocatable
 	Attached        attached.Selection          // PCI functions that are published
 	Machine         fs.FS                       // has the folder sys: a PCI function is read again when it is prepared

@@ -58,7 +58,9 @@ func Rehearse(machine numa.Machine, config Config, state, specs *os.Root, runHoo
 	if err := restarted(start, grant); err != nil {
 		return fmt.Errorf("rehearse the loss of the checkpoint: %w", err)
 	}
-	if err := tryHook(specs.FS(), runHook); err != nil {
+	if config.Hook.None {
+		// nothing to try
+	} else if err := tryHook(specs.FS(), runHook); err != nil {
 		return fmt.Errorf("rehearse to run the pin hook: %w", err)
 	}
 	if err := d.unprepareMadeUp(); err != nil {

@@ -168,8 +168,10 @@ func (p *Plugin) Observe(live []pin.Live) {
 	now := time.Now()
 	partitions, turns := p.partitions.look(now, live)
 	p.leftovers.recorded.Store(new(maps.Clone(partitions)))
-	for _, claimUID := range p.unpinned.observe(p.driver.Grants(), partitions) {
-		partitions[claimUID] = []cgroupState{{ofAll: true, fault: deviceclasses.FaultNotPinned, why: whyNotPinned}}
+	if !p.driver.Config().MadeUp {
+		for _, claimUID := range p.unpinned.observe(p.driver.Grants(), partitions) {
+			partitions[claimUID] = []cgroupState{{ofAll: true, fault: deviceclasses.FaultNotPinned, why: whyNotPinned}}
+		}
 	}
 	partitions.withIgnored(p.ignored)
 	p.counters.see(live, partitions)

@@ -223,6 +223,10 @@ func breakages() []broken {
 		{"new kernel, and auto", func(f *Facts) {
 			f.zone().Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("cooperative")}
 		}, "n1 | zone-exclusivity | dra.numa | dra.numa/exclusivity | kernel, which needs Linux 6.11 or newer | cooperative, with Linux 6.12.107"},
+		{"a made-up machine", func(f *Facts) {
+			f.zone().Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("none")}
+			f.zone().Attributes["madeUp"] = resourceapi.DeviceAttribute{BoolValue: ptr.To(true)}
+		}, "n1 | made-up-machine | dra.numa | machine | that of the node | a made-up one (madeUpMachine of the chart): no container is pinned"},
 		{"old kernel without NRI", func(f *Facts) {
 			f.Objects.Nodes[0].Status.NodeInfo.KernelVersion = "5.14.0-570.el9.x86_64"
 			f.zone().Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: ptr.To("none")}

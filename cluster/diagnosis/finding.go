@@ -52,6 +52,7 @@ func Checks() []Check {
 		{"device-taint", "zones", deviceTaint},
 		{"other-cpu-driver", "node", otherCPUDriver},
 		{cpuSuspects, "node", suspectedCPUDriver},
+		{"made-up-machine", "node", madeUpMachine},
 		{"resource-policy", "node", resourcePolicy},
 		{"kubelet-manager", "node", kubeletManager},
 		{"topology-manager", "node", topologyManager},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
@@ -42,6 +43,27 @@ func zonesPublished(f *Facts) (findings []Finding) {
 	return findings
 }
 
+// madeUpMachine finds nodes that only pretend to have their machine.
+func madeUpMachine(f *Facts) (findings []Finding) {
+	seen := make(map[string]bool)
+	for _, slice := range f.zones() {
+		for _, device := range slice.Spec.Devices {
+			if node := *slice.Spec.NodeName; isMadeUp(device) && !seen[node] {
+				seen[node] = true
+				findings = append(findings, Finding{
+					Node: node, Component: driver.Name, Setting: "machine",
+					Expected: "that of the node", Detected: "a made-up one (madeUpMachine of the chart): no container is pinned",
+				})
+			}
+		}
+	}
+	return findings
+}
+
+func isMadeUp(device resourceapi.Device) bool {
+	return ptr.Deref(deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeMadeUp).BoolValue, false)
+}
+
 // oldestPartitions is the oldest kernel with which the driver isolates CPUs by the kernel.
 const oldestPartitions = "6.11.0"
 
@@ -57,7 +79,7 @@ func zoneExclusivity(f *Facts) (findings []Finding) {
 	for _, slice := range f.zones() {
 		for _, device := range slice.Spec.Devices {
 			is := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeExclusivity).StringValue
-			if is == nil || *is == want {
+			if is == nil || *is == want || isMadeUp(device) {
 				continue
 			}
 			node := *slice.Spec.NodeName

@@ -51,6 +51,7 @@ type options struct {
 	hookDir             string // "" for the default
 	cgroupRoot          string
 	machineRoot         string
+	madeUp              string // name of a preset that replaces sys and proc of machineRoot
 	bindRoot            string
 	resctrl             string
 	hostProc            string
@@ -90,6 +91,7 @@ func (o *options) flags(c cli.Call, env func(string) string) *flag.FlagSet {
 	flags.StringVar(&o.hookSource, "hook-source", "/numa-pin", "`file` with the pin hook, which dra-numa probe copies to the host")
 	hostFlag(flags, "cgroup-root", &o.cgroupRoot)
 	hostFlag(flags, "machine-root", &o.machineRoot)
+	flags.StringVar(&o.madeUp, "made-up-machine", "", "`name` of a known machine that the node pretends to have, such as rig; claims get CPUs that there are not, and no container is pinned: for demos, and for who works on schedulers (default: the real machine)")
 	flags.StringVar(&o.bindRoot, "bind-root", "/", "`directory` with a writable sys, used only if the NodeConfig lets claims bind drivers")
 	hostFlag(flags, "resctrl", &o.resctrl)
 	flags.StringVar(&o.hostProc, "host-proc", "", "`directory` with the host's processes: dra-numa state reads their groups of resctrl, and before a kernel driver is bound their mounts (default: no groups, and mounts in --bind-root)")
@@ -143,6 +145,9 @@ func (o *options) validate() error {
 	}
 	if modes := append([]string{deviceclasses.ExclusivityAuto}, deviceclasses.Exclusivities()...); !slices.Contains(modes, o.exclusivityMode) {
 		return cli.Usagef("--exclusivity %q: allowed are %s", o.exclusivityMode, strings.Join(modes, ", "))
+	}
+	if err := o.checkMadeUp(); err != nil {
+		return err
 	}
 	if o.exclusivityMode == string(driver.ExclusivityCooperative) && o.nriSocket == "" {
 		return cli.Usagef("--exclusivity=cooperative: needs --nri-socket, which is empty")

@@ -24,12 +24,12 @@ type node struct {
 }
 
 func readNode(o options) (n node, err error) {
-	root := os.DirFS(o.machineRoot)
+	root := o.machine()
 	n.signature, _ = numa.Signature(root, !o.attached.IsEmpty()) // before Read, so that a change during Read is noticed later
 	if n.machine, err = numa.Read(root); err != nil {
 		return node{}, fmt.Errorf("read machine: %w", err)
 	}
-	bootID, err := readBootID(root)
+	bootID, err := readBootID(os.DirFS(o.machineRoot))
 	if err != nil {
 		return node{}, err
 	}
@@ -42,7 +42,8 @@ func readNode(o options) (n node, err error) {
 		CPUDrivers:    o.cpuDrivers,
 		MemoryDrivers: o.memoryDrivers,
 		NUMANodeKeys:  o.numaNodeKeys,
-		Hook:          o.hook(),
+		Hook:          o.specHook(),
+		MadeUp:        o.madeUp != "",
 		Attached:      o.attached,
 		Machine:       root,
 		StaticSpecs:   os.DirFS(o.staticCDIDir),
@@ -93,7 +94,7 @@ func readBootID(root fs.FS) (string, error) {
 func (n *node) reserve(o options) error {
 	var kubelet []byte
 	var err error
-	if o.kubeletConfig != "" {
+	if o.kubeletConfig != "" && o.madeUp == "" { // it is about the real machine
 		if kubelet, err = os.ReadFile(o.kubeletConfig); err != nil {
 			return err
 		}

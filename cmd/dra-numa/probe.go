@@ -283,6 +283,9 @@ func readProbe(ctx context.Context, state *os.Root, bootID string) (driver.Exclu
 // auto, it is the first mode that the node has. Kernel is an error if the probe did not find
 // cpuset partitions. While an administrator has stopped pinning, it is ExclusivityNone.
 func (o *options) exclusivity(probed driver.Exclusivity) (mode driver.Exclusivity, why string, err error) {
+	if o.madeUp != "" {
+		return driver.ExclusivityNone, "the node only pretends to have the machine " + o.madeUp, nil
+	}
 	if o.pinningStopped() {
 		return driver.ExclusivityNone, "an administrator has stopped pinning with the file " + o.hook().StopFile(), nil
 	}

@@ -77,7 +77,10 @@ func runState(ctx context.Context, c cli.Call, env func(string) string) error {
 		daemon.readOnly = true
 		return daemon.withConfig(ctx)
 	})
-	machine, err := numa.Read(os.DirFS(o.machineRoot))
+	if err == nil {
+		o.madeUp = running.madeUp
+	}
+	machine, err := numa.Read(o.machine())
 	if err != nil {
 		state.Problems = append(state.Problems, problem(nodestate.LayoutPart, err))
 	} else {

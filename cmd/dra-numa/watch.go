@@ -68,7 +68,7 @@ func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plu
 	}
 	return &watcher{
 		core: core, plugin: plugin, withPCI: !n.config.Attached.IsEmpty(), signature: n.signature,
-		machine:  kernelfs.Dir(o.machineRoot),
+		machine:  o.watched(),
 		lookout:  lookout,
 		stopped:  o.pinningStopped,
 		before:   o.pinningStopped(),
@@ -77,6 +77,14 @@ func newWatcher(ctx context.Context, o options, n node, core *driver.Driver, plu
 		cgroups:  kernelfs.Dir(o.cgroupRoot),
 		meddlers: make(map[string]bool),
 	}
+}
+
+// watched returns the files of the machine. A real one is read with few system calls.
+func (o *options) watched() fs.FS {
+	if o.madeUp != "" {
+		return o.machine()
+	}
+	return kernelfs.Dir(o.machineRoot)
 }
 
 // run looks at the partitions and at the machine until ctx ends. All looks share one beat,

@@ -26,7 +26,16 @@ func (z Zone) values(machine *numa.Machine, settings Settings) map[resourceapi.Q
 		deviceclasses.AttributeExclusivity:    settings.Exclusivity,
 		deviceclasses.AttributeMemoryTier:     z.memoryTier(machine),
 		deviceclasses.AttributeNearest:        z.nearest(machine, settings),
+		deviceclasses.AttributeMadeUp:         madeUp(settings),
 	}
+}
+
+// madeUp is true or missing.
+func madeUp(settings Settings) *bool {
+	if !settings.MadeUp {
+		return nil
+	}
+	return &settings.MadeUp
 }
 
 func (z Zone) kind() string {

@@ -19,6 +19,7 @@ type Settings struct {
 	Reserved        cpuset.Set   // CPUs that no claim gets
 	ReservedMemory  Reservations // memory and hugepages that no claim gets
 	Groups          []string     // as in a NodeConfig
+	MadeUp          bool         // the node only pretends to have this machine
 	NodeAllocatable bool         // the devices say how the scheduler counts claims in the node's allocatable
 
 	// L3 is the id of the level-3 cache of each zone with CPUs, by the name of its device,

@@ -33,6 +33,7 @@ var arrows = []arrow{
 	{"cmd/dra-numa", "cdi/pin", "the daemon probes for partitions at start"},
 	{"cmd/dra-numa", "numa", "the daemon reads the machine it runs on"},
 	{"cmd/dra-numa", "numa/cpuset", "reserved CPUs are a flag"},
+	{"cmd/dra-numa", "numa/fake", "a node can pretend to have a known machine"},
 	{"cmd/dra-numa", "numa/capture", "it prints the files of the machine"},
 	{"cmd/numa-webhook", "cmd/internal/cli", "commands, flags and errors are as in the other programs"},
 	{"cmd/numa-webhook", "cmd/internal/logging", "how much it logs, and in which format, are flags"},
