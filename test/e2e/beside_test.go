@@ -17,7 +17,7 @@ import (
 // gpuDriver is the second driver, see test/gpudriver. It has the drives for GPUs.
 const gpuDriver = "gpu.example.com"
 
-var _ = Describe("claims over the devices of another driver and ours", withDevices, func() {
+var _ = Describe("claims over the devices of another driver and ours", withDevices, atLength, func() {
 	It("have CPUs on the NUMA node of its device, and ours beside it under one PCIe root", func(ctx context.Context) {
 		drives := publishedDrives(ctx)
 		installGPUDriver(ctx, len(drives))
