@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("claims of functions with a driver of their own", withDevices, func() {
-	It("have VFIO bound as long as they last, whoever dies meanwhile", func(ctx context.Context) {
+	It("have VFIO bound as long as they last, whoever dies meanwhile", atLength, func(ctx context.Context) {
 		withVirtualFunctions(ctx, networkCards, "1", 1)
 		namespace := createNamespace(ctx, "bound")
 		pod := waitRunning(ctx, createWithVFIO(ctx, namespace, "vfio"))

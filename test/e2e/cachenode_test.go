@@ -69,7 +69,7 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		Eventually(ctx, func() []string { return ourGroups(ctx) }).Should(BeEmpty(), "groups of the driver")
 	})
 
-	It("gives everything back when the pools are taken away and no claim has ways any more", ofGate, func(ctx context.Context) {
+	It("gives everything back when the pools are taken away and no claim has ways any more", ofGate, atLength, func(ctx context.Context) {
 		namespace, pools, cache := createNamespace(ctx, "restore"), poolsOfNode(ctx), roomyCache(ctx)
 		pod := waitRunning(ctx, createWithWays(ctx, namespace, "last", "gold.dra.numa", nil, inCache(cache)))
 		pools.Restore = true

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = Describe("claims of the virtual functions of a drive", withDevices, func() {
-	It("have one each, and the drive itself waits for all of them", func(ctx context.Context) {
+	It("have one each, and the drive itself waits for all of them", atLength, func(ctx context.Context) {
 		drive := withVirtualFunctions(ctx, nvmeDrives, "2", 1)[0]
 		namespace, holders := createNamespace(ctx, "drivevf"), map[string]string{}
 		virtual := fmt.Sprintf(`device.attributes["dra.numa"].virtualFunction && device.attributes["dra.numa"].physicalFunction == %q`, drive)

@@ -16,7 +16,7 @@ import (
 
 // The node's display controllers are GPUs to the library of test/nvml, which is in
 // the image that the chart runs numa-nvml in.
-var _ = Describe("GPUs that NVIDIA's library knows", withDevices, func() {
+var _ = Describe("GPUs that NVIDIA's library knows", withDevices, atLength, func() {
 	It("are published with what it tells, and linked ones go to one pod", func(ctx context.Context) {
 		addresses := addressesOf(knownGPUs(ctx))
 		pod := waitRunning(ctx, createWithLinkedGPUs(ctx, createNamespace(ctx, "linked"), "linked", len(addresses)))

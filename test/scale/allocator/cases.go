@@ -102,6 +102,10 @@ func (b *builder) addGPU(name, title, gpuDriver string, beside []*resourceapi.Re
 func (b *builder) addShapes() {
 	b.addGPU(gpu, "a GPU", gpusLast, nil, "gpu-0")
 	b.add(ours, "**this driver**: CPUs and memory of a zone", shape.Ours, "numa-0")
+	for groups := 1; groups <= deviceclasses.MaxGroups; groups += deviceclasses.MaxGroups - 1 {
+		grouped := b.add(fmt.Sprintf("groups-%d", groups), fmt.Sprintf("this driver, nodes with groups: %d", groups), shape.Ours, "numa-0")
+		grouped.Slices = b.shapes[shape.Ours].WithGroups(groups).Slices(node)
+	}
 	b.add("cheapest", shape.Cheapest, shape.Cheapest, "device-0")
 	b.add("cheapest-selected", shape.Selected, shape.Selected, "device-0")
 	b.add("split", shape.Split, shape.Split, "numa-0")

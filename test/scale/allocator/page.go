@@ -41,7 +41,7 @@ var tables = []table{
 	{
 		"Shape", "The node is empty, and no other driver has devices on it. The claims of the shapes are those of [scale.md](scale.md#shapes),\n" +
 			"and the last three its [larger ones](scale.md#larger-claims), on a node with caches, 8 GPUs and 8 NICs of this driver.",
-		[]string{gpu, ours, "cheapest", "cheapest-selected", "split", "per-cpu", "second-alternative", "cache-ways", "gpu-and-nic"},
+		[]string{gpu, ours, "groups-1", "groups-4", "cheapest", "cheapest-selected", "split", "per-cpu", "second-alternative", "cache-ways", "gpu-and-nic"},
 	},
 	{
 		"Fill", "Three of the four NUMA nodes have no CPUs left, or 6 of the 8 GPUs are allocated, the first ones. This driver publishes full\n" +

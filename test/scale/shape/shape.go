@@ -4,6 +4,7 @@ package shape
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -103,6 +104,22 @@ func WithAttributes(m numa.Machine, count int) (Shape, error) {
 		}
 	}
 	return s, nil
+}
+
+// WithGroups is the shape on nodes whose NodeConfig has so many groups.
+func (s Shape) WithGroups(count int) Shape {
+	s.Drivers = slices.Clone(s.Drivers)
+	s.Drivers[0].Devices = slices.Clone(s.Drivers[0].Devices)
+	for i := range s.Drivers[0].Devices {
+		zone := &s.Drivers[0].Devices[i]
+		zone.Capacity = maps.Clone(zone.Capacity)
+		for group := range count {
+			zone.Capacity[deviceclasses.GroupCapacity(fmt.Sprintf("g%d", group))] = resourceapi.DeviceCapacity{
+				Value: *resource.NewQuantity(1, resource.DecimalSI), RequestPolicy: zone.Capacity[deviceclasses.CapacityCPU].RequestPolicy,
+			}
+		}
+	}
+	return s
 }
 
 // AttributesName is the name of the shape that WithAttributes returns.
