@@ -38,7 +38,7 @@ func ExampleZoneConfig_DecodeOver_unknownField() {
 	_, err := deviceclasses.ZoneConfig{}.DecodeOver(parameters)
 	fmt.Println(err)
 	// Output:
-	// unknown field "core", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, locked
+	// unknown field "core", allowed are apiVersion, kind, cores, l3, placement, coreType, partition, mixed, memoryPolicy, locked
 }
 
 // A bad value is an error that names the field and what is allowed.
@@ -101,5 +101,5 @@ profiles:
 `))
 	fmt.Println(err)
 	// Output:
-	// profiles[0].zoneBy: "core", allowed are numa, l3, socket, machine
+	// profiles[0].zoneBy: "core", allowed are numa, l3, socket, coreType, machine
 }

@@ -31,8 +31,9 @@ func texts(field, valid string) []fieldRow {
 
 // oneOf are the rows of a field that has one of a few values.
 func oneOf(field string, values ...string) []fieldRow {
+	last := values[len(values)-1]
 	rows := append(texts(field, values[1]),
-		fieldRow{class: fmt.Sprintf("%q", values[1]), json: fmt.Sprintf("%q", values[2]), want: values[2]})
+		fieldRow{class: fmt.Sprintf("%q", values[0]), json: fmt.Sprintf("%q", last), want: last})
 	for _, value := range values {
 		rows = append(rows, fieldRow{json: fmt.Sprintf("%q", value), want: value})
 		for _, near := range []string{strings.ToUpper(value), value + " ", "x" + value, value + `\n`} {
@@ -69,6 +70,7 @@ func zoneFields() map[string][]fieldRow {
 		"cores":        oneOf("cores", "whole", "thread", "one-thread-per-core"),
 		"l3":           oneOf("l3", "prefer", "require", "any"),
 		"placement":    oneOf("placement", "pack", "spread", "distribute"),
+		"coreType":     oneOf("coreType", "performance", "efficient"),
 		"partition":    oneOf("partition", "root", "isolated", "none"),
 		"memoryPolicy": oneOf("memoryPolicy", "bind", "preferred", "interleave", "weighted-interleave"),
 		"mixed": {
@@ -82,7 +84,7 @@ func zoneFields() map[string][]fieldRow {
 			{json: "1", err: "mixed: want a bool, not a number"},
 			{json: "TRUE", err: "invalid character 'T' looking for beginning of value"},
 		},
-		"locked": lists("partition", "mixed", "cores, l3, placement, partition, mixed, memoryPolicy"),
+		"locked": lists("partition", "mixed", "cores, l3, placement, coreType, partition, mixed, memoryPolicy"),
 	}
 }
 

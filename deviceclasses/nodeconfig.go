@@ -41,14 +41,17 @@ func Exclusivities() []string {
 
 // Values of NodeConfig.ZoneBy. The default is ZoneByNUMA.
 const (
-	ZoneByNUMA    = "numa"    // a NUMA node
-	ZoneByL3      = "l3"      // the CPUs of a level-3 cache; memory stays in zones of NUMA nodes
-	ZoneBySocket  = "socket"  // all NUMA nodes of a socket that have CPUs
-	ZoneByMachine = "machine" // all NUMA nodes of the machine that have CPUs
+	ZoneByNUMA     = "numa"     // a NUMA node
+	ZoneByL3       = "l3"       // the CPUs of a level-3 cache; memory stays in zones of NUMA nodes
+	ZoneBySocket   = "socket"   // all NUMA nodes of a socket that have CPUs
+	ZoneByCoreType = "coreType" // on hybrid processors, the CPUs of one type of cores of a NUMA node; memory stays in zones of NUMA nodes
+	ZoneByMachine  = "machine"  // all NUMA nodes of the machine that have CPUs
 )
 
 // ZoneBys returns all values of NodeConfig.ZoneBy, the default first.
-func ZoneBys() []string { return []string{ZoneByNUMA, ZoneByL3, ZoneBySocket, ZoneByMachine} }
+func ZoneBys() []string {
+	return []string{ZoneByNUMA, ZoneByL3, ZoneBySocket, ZoneByCoreType, ZoneByMachine}
+}
 
 // Values of NodeConfig.ZoneOrder. The default is ZoneOrderStatic. Of zones that are equally good,
 // those with the lowest id come first.

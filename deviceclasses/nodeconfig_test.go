@@ -85,7 +85,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "performance: {default: {locked: [governor]}}":        `unknown field "performance.default.locked", allowed are minFrequency, maxFrequency, governor, energyPreference, minUncoreFrequency, idleLatency, interrupts, reservedCPUs`,
 		profile + "performance: {allow: true}}]":                     "profiles.performance.allow: want a string, not a bool",
 		profile + "cache: {os: {ways: 1}}}]":                         "profiles[0].cache: os is the only pool, want one or more of reserved, infra, guaranteed, besteffort, shared",
-		head + "zoneBy: NUMA":                                        `zoneBy: "NUMA", allowed are numa, l3, socket, machine`,
+		head + "zoneBy: NUMA":                                        `zoneBy: "NUMA", allowed are numa, l3, socket, coreType, machine`,
 		head + "zoneOrder: first":                                    `zoneOrder: "first", allowed are static, pack, spread`,
 		head + "groups: kafka":                                       "groups: want a list, not a string",
 		head + "groups: [kafka, Etcd]":                               `groups[1]: "Etcd", want a small letter and then letters and digits, at most 27 bytes`,

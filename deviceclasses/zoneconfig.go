@@ -32,6 +32,12 @@ const (
 	PlacementDistribute = "distribute" // evenly over the zone's NUMA nodes, packed in each
 )
 
+// Values of ZoneConfig.CoreType. The default is any core.
+const (
+	CorePerformance = "performance" // the fast ones
+	CoreEfficient   = "efficient"   // the frugal ones
+)
+
 // Values of ZoneConfig.Partition. The default is PartitionRoot.
 const (
 	PartitionRoot     = "root"     // no other task runs on the CPUs; the kernel balances load among them
@@ -69,6 +75,12 @@ type ZoneConfig struct {
 	//
 	//	placement: spread
 	Placement string `json:"placement,omitempty"`
+	// CoreType says which cores of a hybrid processor are better. The claim gets others if
+	// too few of them are free; its status says what it got. With zoneBy: coreType, selectors
+	// choose exactly.
+	//
+	//	coreType: performance
+	CoreType string `json:"coreType,omitempty"`
 	// Partition says how the kernel keeps other tasks off the claim's CPUs.
 	//
 	//	partition: isolated
@@ -112,6 +124,7 @@ func (c ZoneConfig) choices() []choice {
 		{"cores", c.Cores, []string{CoresWhole, CoresThread, CoresOneThreadPerCore}},
 		{"l3", c.L3, []string{L3Prefer, L3Require, L3Any}},
 		{"placement", c.Placement, []string{PlacementPack, PlacementSpread, PlacementDistribute}},
+		{"coreType", c.CoreType, []string{CorePerformance, CoreEfficient}},
 		{"partition", c.Partition, []string{PartitionRoot, PartitionIsolated, PartitionNone}},
 		{"memoryPolicy", c.MemoryPolicy, []string{MemoryBind, MemoryPreferred, MemoryInterleave, MemoryWeightedInterleave}},
 	}
@@ -123,6 +136,7 @@ func (c ZoneConfig) settings() []setting {
 		{"cores", cmp.Or(c.Cores, CoresWhole)},
 		{"l3", cmp.Or(c.L3, L3Any)},
 		{"placement", cmp.Or(c.Placement, PlacementPack)},
+		{"coreType", c.CoreType},
 		{"partition", cmp.Or(c.Partition, PartitionRoot)},
 		{"mixed", strconv.FormatBool(c.Mixed)},
 		{"memoryPolicy", c.MemoryPolicy},

@@ -3,6 +3,8 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
@@ -50,6 +52,9 @@ func choose(picker *pick.Picker, machine *numa.Machine, zone zones.Zone, config 
 		return Choice{}, err
 	}
 	choice := Choice{CPUs: chosen.CPUs, Why: chosen.Why.String()}
+	if config.CoreType != "" {
+		choice.Why += "; on " + coreTypesOf(machine, choice.CPUs) + " cores"
+	}
 	if config.Cores == deviceclasses.CoresOneThreadPerCore {
 		choice.Idle = laterThreads(machine, choice.CPUs)
 		choice.Why += fmt.Sprintf("; %d of the %d cpus kept idle", choice.Idle.Size(), choice.CPUs.Size())
@@ -63,6 +68,17 @@ func choose(picker *pick.Picker, machine *numa.Machine, zone zones.Zone, config 
 func pickIn(picker *pick.Picker, machine *numa.Machine, zone zones.Zone, config deviceclasses.ZoneConfig, cpus int, free cpuset.Set) (pick.Choice, error) {
 	request := pickRequest(config)
 	request.CPUs, request.Zones = cpus, zone.Nodes
+	if request.CoreType != "" {
+		choice, err := pickAs(picker, machine, zone, config, request, free)
+		if !errors.Is(err, pick.ErrNotEnough) {
+			return choice, err
+		}
+		request.CoreType = ""
+	}
+	return pickAs(picker, machine, zone, config, request, free)
+}
+
+func pickAs(picker *pick.Picker, machine *numa.Machine, zone zones.Zone, config deviceclasses.ZoneConfig, request pick.Request, free cpuset.Set) (pick.Choice, error) {
 	if len(zone.Nodes) == 1 || config.Placement == deviceclasses.PlacementDistribute && config.L3 != deviceclasses.L3Require {
 		return picker.Pick(free, request)
 	}
@@ -83,10 +99,22 @@ func pickRequest(config deviceclasses.ZoneConfig) (request pick.Request) {
 	case deviceclasses.L3Require:
 		request.L3 = pick.RequireOneL3
 	}
+	request.CoreType = numa.CoreType(config.CoreType)
 	if config.Placement == deviceclasses.PlacementSpread {
 		request.Placement = pick.Spread // PlacementDistribute needs no case: the picker distributes over several zones
 	}
 	return request
+}
+
+// coreTypesOf returns the types of the cores of some CPUs, such as "performance and efficient".
+func coreTypesOf(machine *numa.Machine, cpus cpuset.Set) string {
+	var types []string
+	for i := range machine.Cores {
+		if kind := string(machine.Cores[i].Type); machine.Cores[i].CPUs.Overlaps(cpus) && !slices.Contains(types, kind) {
+			types = append(types, kind)
+		}
+	}
+	return strings.Join(types, " and ")
 }
 
 // laterThreads returns the CPUs without the lowest one of each core.

@@ -343,3 +343,49 @@ func TestZoneByIsChangedUnderClaims(t *testing.T) {
 		}
 	}
 }
+
+// A hybrid processor: zones of each type of cores have CPUs, and that of the NUMA node memory.
+func TestZonesOfCoreTypes(t *testing.T) {
+	disk := newDisk(t)
+	disk.machine = sample.Machine(t, "hybrid-laptop")
+	config := zonedBy(deviceclasses.ZoneByCoreType)
+	config.Reserved = cpuset.New(0, 1)
+	driver := disk.openWith(config)
+	var got []string
+	for _, device := range Devices(disk.machine, config, nil) {
+		cpus, memory := device.Capacity["cpu"], device.Capacity["memory"]
+		got = append(got, fmt.Sprintf("%s %s cpu=%s memory=%t", device.Name, *device.Attributes["coreType"].StringValue, cpus.Value.String(), memory.Value.Sign() > 0))
+	}
+	want := []string{"performance-0 performance cpu=10 memory=false", "efficient-0 efficient cpu=8 memory=false", "numa-0 mixed cpu=0 memory=true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("zones %q, want %q", got, want)
+	}
+	mustPrepare(t, driver, claim("a", result("r", "efficient-0", 4)))
+	if cpus := grantOf(driver, "uid-a").CPUs().String(); cpus != "12-15" {
+		t.Errorf("CPUs %s of the efficient cores, want 12-15", cpus)
+	}
+}
+
+// A claim of a zone with both types prefers one, and its status says what it got.
+func TestCoreTypeIsAPreference(t *testing.T) {
+	for _, row := range []struct {
+		fields    string
+		cpus      int64
+		want, why string
+	}{
+		{`"coreType": "efficient"`, 4, "12-15", "; on efficient cores"},
+		{`"coreType": "performance"`, 4, "2-5", "; on performance cores"},
+		{`"coreType": "efficient"`, 12, "", "; on performance and efficient cores"},
+	} {
+		disk := newDisk(t)
+		disk.machine = sample.Machine(t, "hybrid-laptop")
+		config := zonedBy("")
+		config.Reserved = cpuset.New(0, 1)
+		driver := disk.openWith(config)
+		mustPrepare(t, driver, configured(claim("a", result("r", "numa-0", row.cpus)), fromClaim(row.fields)))
+		zone := grantOf(driver, "uid-a").Shares[0].Zone()
+		if got := zone.CPUs.String(); row.want != "" && got != row.want || int64(zone.CPUs.Size()) != row.cpus || !strings.HasSuffix(zone.Why, row.why) {
+			t.Errorf("%s, %d CPUs: %s because %s, want %s and the ending %q", row.fields, row.cpus, got, zone.Why, row.want, row.why)
+		}
+	}
+}

@@ -404,7 +404,7 @@ func TestGenerateSaysAllOfAPerformanceConfig(t *testing.T) {
 
 // --set can set every field of a ZoneConfig.
 func TestGenerateSaysAllOfAZoneConfig(t *testing.T) {
-	const flags = "--set cores=one-thread-per-core,l3=require,placement=spread,partition=none,mixed=true,memoryPolicy=bind"
+	const flags = "--set cores=one-thread-per-core,l3=require,placement=spread,coreType=efficient,partition=none,mixed=true,memoryPolicy=bind"
 	for _, made := range []string{"class c --locked partition,mixed", "claim c --cpus 4", "template c --cpus 4"} {
 		configs := generatedConfigs(t, made+" "+flags)
 		if len(configs) != 1 {
@@ -625,7 +625,7 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate class c --set minFrequency=3GHz --set maxFrequency=2GHz":                                   `--set minFrequency: "3GHz", allowed are frequencies up to maxFrequency 2GHz`,
 		"generate class c --set idleLatency=-1":                                                              `--set idleLatency: `,
 		"generate class c --set interrupts=none":                                                             `--set interrupts: "none", allowed are away, own`,
-		"generate class c --set speed=9":                                                                     `--set speed: there is no such field, allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, maxFrequency, governor, energyPreference, minUncoreFrequency, idleLatency, interrupts, maxWays`,
+		"generate class c --set speed=9":                                                                     `--set speed: there is no such field, allowed are cores, l3, placement, coreType, partition, mixed, memoryPolicy, minFrequency, maxFrequency, governor, energyPreference, minUncoreFrequency, idleLatency, interrupts, maxWays`,
 		"generate class c --set cores":                                                                       `--set "cores": want field=value`,
 		"generate class c --set mixed=perhaps":                                                               `--set mixed: "perhaps", allowed are true, false`,
 		"generate class c --set idleLatency=soon":                                                            `--set idleLatency: "soon", want a whole number`,
@@ -633,7 +633,7 @@ func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 		"generate claim c --cpus 4 --set maxWays=4":                                                          "maxWays is a setting of a cache: want ways, a bandwidth or a class of caches as well",
 		"generate claim c --cpus 4 --ways 5 --set maxWays=4":                                                 "maxWays: 4, allowed are the 5 ways that the request asks for, or more",
 		"generate claim c --cpus 4 --set cpus=zone":                                                          "--set cpus: there is no such field, allowed are cores, ",
-		"generate class c --locked speed":                                                                    `locked "speed", allowed are cores, l3, placement, partition, mixed, memoryPolicy, minFrequency, `,
+		"generate class c --locked speed":                                                                    `locked "speed", allowed are cores, l3, placement, coreType, partition, mixed, memoryPolicy, minFrequency, `,
 		"generate claim c --ways 4":                                                                          "a cache is for CPUs: want cpus as well",
 		"generate claim c --memory 1Gi --cache-class gold.dra.numa":                                          "a cache is for CPUs: want cpus as well",
 		"generate claim c --cpus 1 --ways 0":                                                                 "--ways 0: want 1 or more",

@@ -55,7 +55,7 @@ func TestLintSaysWhatAdmissionWould(t *testing.T) {
 	name := filepath.Join(dir, "all.yaml")
 	testfiles.Write(t, name, wrongManifests)
 	want := strings.ReplaceAll(`ResourceClaimTemplate team/wrong in FILE, document 3
-  error: spec.spec.devices.config[0].opaque.parameters: unknown field "partitions", allowed are apiVersion, kind, cores, l3, placement, partition, mixed, memoryPolicy, locked (invalid-parameters)
+  error: spec.spec.devices.config[0].opaque.parameters: unknown field "partitions", allowed are apiVersion, kind, cores, l3, placement, coreType, partition, mixed, memoryPolicy, locked (invalid-parameters)
   warning: spec.spec.devices.requests[0].exactly.capacity.requests[dra.numa/cpu]: no device has this capacity, so the pod would stay Pending: write cpu (unknown-capacity-key)
 Pod default/p in FILE, document 4
   warning: spec.containers[0].resources.limits[cpu]: limit 2 throttles the container on its own CPUs: remove the limit (cpu-limit-on-claim-pod)

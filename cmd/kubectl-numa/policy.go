@@ -20,6 +20,7 @@ func policyKeys() []policyKey {
 	return []policyKey{
 		{"cores", []string{deviceclasses.CoresWhole, deviceclasses.CoresThread, deviceclasses.CoresOneThreadPerCore}},
 		{"l3", []string{deviceclasses.L3Any, deviceclasses.L3Prefer, deviceclasses.L3Require}},
+		{"coreType", []string{deviceclasses.CorePerformance, deviceclasses.CoreEfficient}},
 		{"placement", []string{deviceclasses.PlacementPack, deviceclasses.PlacementSpread, deviceclasses.PlacementDistribute}},
 	}
 }
@@ -90,6 +91,8 @@ func (p *policy) set(key, value string) {
 		p.config.Cores = value
 	case "l3":
 		p.config.L3 = value
+	case "coreType":
+		p.config.CoreType = value
 	case "placement":
 		p.config.Placement = value
 	}

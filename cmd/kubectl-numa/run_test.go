@@ -97,11 +97,11 @@ func TestNonsenseIsOneUsageLine(t *testing.T) {
 		{pick, "--zone a", `--zone "a": no zone has this name or only these NUMA nodes, allowed are numa-0, numa-1, numa-2, numa-3`},
 		{pick, "--used 1-", `--used: cpulist "1-": id "" is not a decimal number; want a list such as 0-3,8`},
 		{pick, "--used 14-17", `--used "14-17": the machine has no CPUs 16-17, allowed are 0-15`},
-		{pick, "--policy coreType=efficient", `no key "coreType", allowed are cores, l3, placement`},
+		{pick, "--policy coreType=standard", `coreType=standard: allowed are performance, efficient`},
 		{pick, "--policy l3=nearest", `l3=nearest: allowed are any, prefer, require`},
 		{pick, "--policy whole,thread", `cores is set twice`},
-		{pick, "--policy near", `no key has the value "near", the keys are cores, l3, placement`},
-		{pick, "--policy cpu=1", `no key "cpu", allowed are cores, l3, placement`},
+		{pick, "--policy near", `no key has the value "near", the keys are cores, l3, coreType, placement`},
+		{pick, "--policy cpu=1", `no key "cpu", allowed are cores, l3, coreType, placement`},
 	} {
 		exitCode, stdout, stderr := call(append(tc.command[:len(tc.command):len(tc.command)], strings.Fields(tc.args)...)...)
 		lines := 1 + strings.Count(tc.want, "\n")

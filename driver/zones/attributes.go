@@ -129,6 +129,9 @@ func (z Zone) l3(settings Settings) *int {
 // coreType returns the core type of all cores of the zone; mixed if they have several
 // types.
 func (z Zone) coreType(machine *numa.Machine) string {
+	if z.CoreType != "" {
+		return string(z.CoreType)
+	}
 	var all numa.CoreType
 	for _, id := range z.Nodes {
 		node, _ := machine.Zone(id)

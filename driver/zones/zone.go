@@ -17,7 +17,7 @@ import (
 )
 
 // Zone is what is published as one device: a NUMA node, several of them, the CPUs of one
-// level-3 cache, or the isolated CPUs of a NUMA node.
+// level-3 cache or of one type of cores, or the isolated CPUs of a NUMA node.
 //
 // Invariant: two zones of the same machine and the same zoneBy share no CPU.
 type Zone struct {
@@ -26,13 +26,15 @@ type Zone struct {
 	CPUs   cpuset.Set // its online CPUs; empty for a zone with only memory
 	L3     *int       // id of the level-3 cache that it is, if any; such a zone has no memory
 
+	CoreType numa.CoreType // of its cores, if that is what makes it a zone; such a zone has no memory
+
 	// Isolated says that the CPUs are those of the boot parameter isolcpus=. The kernel
 	// moves no task to them by itself, and puts them only into isolated partitions. Claims
 	// that do not ask for such CPUs must not get them. Such a zone has no memory.
 	Isolated bool
 }
 
-func (z Zone) withoutMemory() bool { return z.L3 != nil || z.Isolated }
+func (z Zone) withoutMemory() bool { return z.L3 != nil || z.Isolated || z.CoreType != "" }
 
 // Of returns the zones of a machine, in the order of their first NUMA nodes. by is the
 // zoneBy of a NodeConfig; "" means a NUMA node. A NUMA node that has no CPUs, or is on
@@ -50,6 +52,10 @@ func Of(machine *numa.Machine, by string) []Zone {
 		}
 		if by == deviceclasses.ZoneByL3 {
 			zones = append(zones, next.split(node.CPUs, machine.L3s)...)
+			continue
+		}
+		if by == deviceclasses.ZoneByCoreType && node.CoreType == numa.MixedCores {
+			zones = append(zones, next.byCoreType(machine.Cores)...)
 			continue
 		}
 		if same := Named(zones, next.Device); same != nil {
@@ -98,6 +104,24 @@ func (z Zone) split(node cpuset.Set, l3s []numa.Cache) (zones []Zone) {
 	}
 	for i := range zones {
 		z.CPUs = z.CPUs.Difference(zones[i].CPUs)
+	}
+	return append(zones, z)
+}
+
+// byCoreType makes a zone of the CPUs of each type of cores of a NUMA node. A last zone gets
+// the memory.
+func (z Zone) byCoreType(cores []numa.Core) (zones []Zone) {
+	for _, kind := range []numa.CoreType{numa.PerformanceCores, numa.EfficientCores, numa.StandardCores} {
+		next := Zone{Device: fmt.Sprintf("%s-%d", kind, z.Nodes[0]), Nodes: z.Nodes, CoreType: kind}
+		for i := range cores {
+			if cores[i].Type == kind {
+				next.CPUs = next.CPUs.Union(cores[i].CPUs.Intersection(z.CPUs))
+			}
+		}
+		if !next.CPUs.IsEmpty() {
+			z.CPUs = z.CPUs.Difference(next.CPUs)
+			zones = append(zones, next)
+		}
 	}
 	return append(zones, z)
 }
