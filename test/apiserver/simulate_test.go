@@ -94,6 +94,9 @@ func createScenario(t *testing.T, admin kubernetes.Interface, s scenario.Scenari
 	createAll(t, resources.ResourceClaimTemplates(s.Namespace), s.Templates)
 	createAll(t, resources.ResourceClaims(s.Namespace), s.Claims)
 	createAll(t, resources.DeviceTaintRules(), s.TaintRules)
+	if err := s.CreateOthers(t.Context(), admin); err != nil {
+		t.Fatal(err)
+	}
 	for _, pod := range s.Pods {
 		pod.Spec.SchedulerName = nobody
 	}

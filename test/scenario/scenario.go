@@ -1,6 +1,6 @@
 // Package scenario makes up small clusters and pods that want devices of them: zones and
-// whole devices, rounding, constraints, alternatives, taints, shared claims, counters,
-// preferences for nodes. The same seed makes the same one. It is for tests that compare
+// whole devices, pools of caches, memory without CPUs, groups, rounding, constraints,
+// alternatives, taints, shared claims, counters, versions, preferences for nodes. The same seed makes the same one. It is for tests that compare
 // two answers to the question where the pods go.
 package scenario
 
@@ -35,6 +35,7 @@ type Scenario struct {
 	Templates  []*resourceapi.ResourceClaimTemplate
 	Claims     []*resourceapi.ResourceClaim
 	TaintRules []*resourceapi.DeviceTaintRule
+	Others     []*corev1.Pod // have a node
 	Pods       []*corev1.Pod // to be placed in this order
 }
 
@@ -68,6 +69,7 @@ func New(name string, seed uint64) Scenario {
 		m.addPod(fmt.Sprintf("%s-p%d", name, i))
 	}
 	m.addPreferences(seed)
+	m.addMore(seed)
 	return *m.Scenario
 }
 
@@ -96,7 +98,7 @@ func (s Scenario) Snapshot() (*snapshot.Snapshot, error) {
 }
 
 func (s Scenario) objects() []any {
-	return slices.Concat(anys(s.Nodes), anys(s.Classes), anys(s.Slices), anys(s.Templates), anys(s.Claims), anys(s.TaintRules), anys(s.Pods))
+	return slices.Concat(anys(s.Nodes), anys(s.Classes), anys(s.Slices), anys(s.Templates), anys(s.Claims), anys(s.TaintRules), anys(s.Others), anys(s.Pods))
 }
 
 func anys[T any](objects []T) (list []any) {

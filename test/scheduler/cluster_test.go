@@ -74,6 +74,7 @@ func create(t *testing.T, client kubernetes.Interface, trials []*trial) {
 		calls = append(calls, creations(resources.ResourceClaimTemplates(namespace), tr.Templates)...)
 		calls = append(calls, creations(resources.ResourceClaims(namespace), tr.Claims)...)
 		calls = append(calls, creations(resources.DeviceTaintRules(), tr.TaintRules)...)
+		calls = append(calls, func(ctx context.Context) error { return tr.CreateOthers(ctx, client) })
 	}
 	start := time.Now()
 	for _, calls := range [][]func(context.Context) error{nodes, calls} {
