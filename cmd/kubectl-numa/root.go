@@ -16,9 +16,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/platform"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/capture"
-	"github.com/dra-driver-numa/dra-driver-numa/numa/platform"
 )
 
 // origin says which machine a command reads: one with files, or a known one.
