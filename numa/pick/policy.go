@@ -74,12 +74,6 @@ func (IsolatedPolicy) names() (string, []string) {
 	return "isolated", []string{"any", "avoid", "prefer"}
 }
 
-// Names returns the names of a policy's values, and what they are values of.
-func Names[P policy]() (of string, all []string) {
-	var p P
-	return p.names()
-}
-
 // known returns an error if the policy has no name. The error lists the allowed names.
 func known[P policy](p P) error {
 	if p == 0 {

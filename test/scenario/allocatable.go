@@ -43,6 +43,9 @@ func (m maker) count(device *resourceapi.Device) {
 	case kind != nil && *kind == "gpu":
 	case strings.HasPrefix(device.Name, "zone-"):
 		for _, name := range []resourceapi.QualifiedName{"cpu", "memory"} {
+			if _, has := device.Capacity[name]; !has {
+				continue
+			}
 			add(corev1.ResourceName(name), resourceapi.NodeAllocatableResource{Mapping: &resourceapi.NodeAllocatableMapping{
 				CapacityKey: ptr.To(name), CapacityMultiplier: ptr.To(quantity(pick(m, "1", "1", "1", "0.5"))),
 			}})
