@@ -160,7 +160,11 @@ func (w *model) checkZone(zone int, free *cpuset.Set, r *Request, got counts) st
 	}
 	sameAim := r.L3 == AnyL3 && got.cost(r) == baseline.cost(r) ||
 		r.L3 == PreferOneL3 && (w.uniform[zone] || r.Cores == SingleThreads)
-	if sameAim && got.groups > baseline.groups {
+	nearly := 0 // the number of L3s is nearly the lowest if cores have more than two threads
+	if slices.ContainsFunc(w.cores[zone], func(c modelCore) bool { return len(c.cpus) > 2 }) {
+		nearly = 1
+	}
+	if sameAim && got.groups > baseline.groups+nearly {
 		return fmt.Sprintf("in %d L3s, first fit %s in %d", got.groups, first.CPUs, baseline.groups)
 	}
 	return ""
