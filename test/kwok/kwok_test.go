@@ -40,9 +40,24 @@ func setting(t *testing.T, name string) string {
 	return value
 }
 
+// stages are what kwokctl gives the program: how nodes get ready, and pods run.
+func stages(t *testing.T) (flags []string) {
+	t.Helper()
+	for _, pattern := range []string{"node/fast/node-*.yaml", "node/heartbeat-with-lease/node-*.yaml", "pod/fast/pod-*.yaml"} {
+		names, err := filepath.Glob(setting(t, "KWOK_SOURCE") + "/kustomize/stage/" + pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("KWOK has no %s: %v", pattern, err)
+		}
+		for _, name := range names {
+			flags = append(flags, "--config", name)
+		}
+	}
+	return flags
+}
+
 func TestPageRuns(t *testing.T) {
-	program := exec.CommandContext(t.Context(), setting(t, "KWOK"), "--kubeconfig", setting(t, "KWOK_KUBECONFIG"),
-		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake")
+	program := exec.CommandContext(t.Context(), setting(t, "KWOK"), append(stages(t), "--kubeconfig", setting(t, "KWOK_KUBECONFIG"),
+		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake")...)
 	program.Stderr = os.Stderr
 	program.Cancel = func() error { return program.Process.Signal(syscall.SIGTERM) }
 	if err := program.Start(); err != nil {
@@ -54,6 +69,7 @@ func TestPageRuns(t *testing.T) {
 	}
 	shell(t, strings.TrimPrefix(blocks[0][1], cluster))
 	shell(t, `kubectl wait --for=condition=Ready --timeout=2m node/kwok-1 node/kwok-2 node/kwok-3`)
+	shell(t, `kubectl wait --for=create --timeout=1m serviceaccount/default`) // the control plane is young
 	said := shell(t, blocks[1][1])
 	if !strings.Contains(said, "asks for 40 cpu of one device") {
 		t.Errorf("explain does not say that no zone is large enough:\n%s", said)
