@@ -30,7 +30,7 @@ func TestRandomOperationsAndKills(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine: make unit runs it without the race detector")
 	}
-	const operations, wantKills = 2000, 200
+	const operations, wantKills = 2400, 240
 	w := newWorld(t)
 	for i := range operations {
 		w.killing = w.killing || i%(operations/wantKills) == 0 // an operation without steps leaves the kill to the next one

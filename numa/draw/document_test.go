@@ -23,9 +23,21 @@ var keys = map[string]string{
 
 func TestDocumentHasEveryKeyEverywhere(t *testing.T) {
 	sample.Each(t, func(t *testing.T, machine numa.Machine) {
-		var lists map[string][]map[string]any
-		if err := json.Unmarshal([]byte(document(t, machine)), &lists); err != nil {
+		var all map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(document(t, machine)), &all); err != nil {
 			t.Fatal(err)
+		}
+		if platform := string(all["platform"]); platform != "null" {
+			t.Errorf("the platform is %s, and nobody has asked", platform)
+		}
+		delete(all, "platform")
+		lists := make(map[string][]map[string]any)
+		for name, text := range all {
+			var list []map[string]any
+			if err := json.Unmarshal(text, &list); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			lists[name] = list
 		}
 		if len(lists) != len(keys) {
 			t.Errorf("the document has the lists %v", slices.Sorted(maps.Keys(lists)))
@@ -103,6 +115,7 @@ func TestUnknownIsNull(t *testing.T) {
 		PCI:   []numa.PCIFunction{{Address: "0000:01:00.0", Kind: numa.OtherFunction}},
 	}
 	const want = `{
+  "platform": null,
   "nodes": [
     {"id":0,"kind":"cpu","socket":null,"cpus":"0","memoryBytes":null,"hugepages":null,"distances":null,"nearestCPUNode":null,"cpusIn":null}
   ],
@@ -118,7 +131,7 @@ func TestUnknownIsNull(t *testing.T) {
 	if diff := cmp.Diff(want, document(t, machine)); diff != "" {
 		t.Errorf("document (-want +got):\n%s", diff)
 	}
-	if got, want := document(t, numa.Machine{}), "{\n  \"nodes\": [],\n  \"cpus\": [],\n  \"devices\": []\n}\n"; got != want {
+	if got, want := document(t, numa.Machine{}), "{\n  \"platform\": null,\n  \"nodes\": [],\n  \"cpus\": [],\n  \"devices\": []\n}\n"; got != want {
 		t.Errorf("document of nothing %s", got)
 	}
 }

@@ -4,6 +4,7 @@
 package vocabulary
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -214,16 +215,13 @@ func TestEveryFaultIsARowThatIsFound(t *testing.T) {
 
 // Package pick knows nothing of Kubernetes, so it has words of its own.
 func TestPoliciesAreSpelledAsInAZoneConfig(t *testing.T) {
-	_, cores := pick.Names[pick.CorePolicy]()
-	_, l3 := pick.Names[pick.L3Policy]()
-	_, placement := pick.Names[pick.Placement]()
-	for _, row := range []struct{ pick, driver []string }{
-		{cores, []string{deviceclasses.CoresWhole, deviceclasses.CoresThread, deviceclasses.CoresOneThreadPerCore}},
-		{l3, []string{deviceclasses.L3Any, deviceclasses.L3Prefer, deviceclasses.L3Require}},
-		{placement, []string{deviceclasses.PlacementPack, deviceclasses.PlacementSpread}},
+	for ours, theirs := range map[string]fmt.Stringer{
+		deviceclasses.CoresWhole: pick.WholeCores, deviceclasses.CoresThread: pick.SingleThreads, deviceclasses.CoresOneThreadPerCore: pick.OneThreadPerCore,
+		deviceclasses.L3Any: pick.AnyL3, deviceclasses.L3Prefer: pick.PreferOneL3, deviceclasses.L3Require: pick.RequireOneL3,
+		deviceclasses.PlacementPack: pick.Pack, deviceclasses.PlacementSpread: pick.Spread,
 	} {
-		if !slices.Equal(row.pick, row.driver) {
-			t.Errorf("package pick says %q, the driver %q", row.pick, row.driver)
+		if theirs.String() != ours {
+			t.Errorf("package pick says %q, the driver %q", theirs, ours)
 		}
 	}
 }
