@@ -105,6 +105,15 @@ type NodeSettings struct {
 	//
 	//	reservedHugepages: [{numaNodes: "0", size: 1Gi, amount: 1Gi}]
 	ReservedHugepages []HugepageReservation `json:"reservedHugepages,omitempty"`
+	// ReservedNodeMemory is memory of certain NUMA nodes that no claim gets, besides
+	// reservedMemory.
+	//
+	//	reservedNodeMemory: [{numaNodes: "0", amount: 4Gi}]
+	ReservedNodeMemory []MemoryReservation `json:"reservedNodeMemory,omitempty"`
+	// Exclude names zones, memory and hugepages of which no claim gets anything.
+	//
+	//	exclude: {zones: [numa-3], memoryOf: "1", hugepages: [2Mi]}
+	Exclude *Exclusion `json:"exclude,omitempty"`
 	// Exclusivity says what keeps other tasks off the CPUs of claims. With kernel, the
 	// daemon does not start on a node that does not support it.
 	//
@@ -221,7 +230,7 @@ func (s NodeSettings) validate() error {
 	if s.ReservedMemory != nil && s.ReservedMemory.Sign() < 0 {
 		return fmt.Errorf("reservedMemory: %s, %s", s.ReservedMemory, wantMemory)
 	}
-	if err := validateHugepages(s.ReservedHugepages); err != nil {
+	if err := cmp.Or(validateHugepages(s.ReservedHugepages), validateMemory(s.ReservedNodeMemory), s.Exclude.validate()); err != nil {
 		return err
 	}
 	if err := checkChoices(

@@ -24,6 +24,10 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			if profile.ReservedHugepages != nil {
 				settings.ReservedHugepages = profile.ReservedHugepages
 			}
+			if profile.ReservedNodeMemory != nil {
+				settings.ReservedNodeMemory = profile.ReservedNodeMemory
+			}
+			settings.Exclude = cmp.Or(profile.Exclude, settings.Exclude)
 			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
 			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
 			settings.ZoneOrder = cmp.Or(profile.ZoneOrder, settings.ZoneOrder)
@@ -111,6 +115,8 @@ func (s NodeSettings) named() map[string]bool {
 		"reservedCPUs":       s.ReservedCPUs != "",
 		"reservedMemory":     s.ReservedMemory != nil,
 		"reservedHugepages":  s.ReservedHugepages != nil,
+		"reservedNodeMemory": s.ReservedNodeMemory != nil,
+		"exclude":            s.Exclude != nil,
 		"exclusivity":        s.Exclusivity != "",
 		"zoneBy":             s.ZoneBy != "",
 		"zoneOrder":          s.ZoneOrder != "",

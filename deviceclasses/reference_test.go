@@ -34,7 +34,7 @@ var ofField = regexp.MustCompile(`^Values of (\w+)\.(\w+)[.;]`)
 func readReference(t *testing.T) reference {
 	t.Helper()
 	r := reference{map[string]*ast.StructType{}, map[string]string{}, map[string][]*ast.ValueSpec{}, map[string]string{}}
-	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "selection.go", "cachepools.go", "cacheconfig.go", "performanceconfig.go", "nodeperformance.go"} {
+	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "exclusion.go", "selection.go", "cachepools.go", "cacheconfig.go", "performanceconfig.go", "nodeperformance.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func (r reference) table(t *testing.T, of string) string {
 // TestReferenceIsOfTheTypes holds the page to the comments of the types.
 func TestReferenceIsOfTheTypes(t *testing.T) {
 	r, want := readReference(t), files.Read(t, page)
-	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "DeviceSelection", "NodeProfile", "CacheConfig", "PerformanceConfig", "NodePerformance", "CachePools", "CacheWays", "InfraPool", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
+	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "MemoryReservation", "Exclusion", "DeviceSelection", "NodeProfile", "CacheConfig", "PerformanceConfig", "NodePerformance", "CachePools", "CacheWays", "InfraPool", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
 		if !found || !closed {
@@ -147,6 +147,8 @@ func TestExampleOfEveryField(t *testing.T) {
 			return *config.Devices, err
 		}},
 		"HugepageReservation": {"{%s}", decodeAlone[HugepageReservation]},
+		"MemoryReservation":   {"{%s}", decodeAlone[MemoryReservation]},
+		"Exclusion":           {"{%s}", decodeAlone[Exclusion]},
 		"NodePerformance":     {"{%s}", decodeAlone[NodePerformance]},
 		"CachePools":          {"{%s}", decodeAlone[CachePools]},
 		"CacheWays":           {"{%s}", decodeAlone[CacheWays]},

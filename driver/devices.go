@@ -19,6 +19,7 @@ func (c Config) zones(caches *dividing.Caches) zones.Settings {
 	settings := zones.Settings{
 		ZoneBy: c.ZoneBy, Exclusivity: string(c.Exclusivity), Reserved: c.Reserved,
 		ReservedMemory: c.ReservedMemory, NodeAllocatable: c.NodeAllocatable, Groups: c.Groups, MadeUp: c.MadeUp,
+		Excluded: c.ExcludedZones,
 	}
 	settings.L3 = caches.Zones()
 	return settings

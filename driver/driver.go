@@ -57,6 +57,7 @@ type Config struct {
 	BootID          string                      // the kernel's random id of this boot
 	Reserved        cpuset.Set                  // CPUs that no claim gets
 	ReservedMemory  zones.Reservations          // memory and hugepages that no claim gets
+	ExcludedZones   []string                    // names of zones that are not published
 	ZoneBy          string                      // what one zone is, as in a NodeConfig; "" means a NUMA node
 	ZoneOrder       string                      // in which order zones are published, as in a NodeConfig; "" means that of the zones
 	Groups          []string                    // of which each zone takes one claim, as in a NodeConfig

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
@@ -45,16 +46,23 @@ func (d *Driver) Figures() Figures {
 	claimed := seen.machine.Online.Difference(ledger.Untaken(seen.machine.Online, seen.grants))
 	blocked := d.Blocked()
 	for i, zone := range list {
+		excluded, reserved := slices.Contains(d.config.ExcludedZones, zone.Device), d.config.Reserved
+		if excluded {
+			reserved = zone.CPUs
+		}
 		own := zone.CPUs.Intersection(claimed)
 		rest := zone.CPUs.Difference(own)
 		free := rest.Difference(blocked)
 		figures.Zones[i] = ZoneFigures{Device: zone.Device, CPUs: Amounts{
 			Claimed:  uint64(own.Size()),
 			Blocked:  uint64(rest.Intersection(blocked).Size()),
-			Reserved: uint64(free.Intersection(d.config.Reserved).Size()),
-			Shared:   uint64(free.Difference(d.config.Reserved).Size()),
+			Reserved: uint64(free.Intersection(reserved).Size()),
+			Shared:   uint64(free.Difference(reserved).Size()),
 		}}
 		for _, amount := range zone.Amounts(seen.machine, d.config.ReservedMemory) {
+			if excluded {
+				amount.ReservedBytes = amount.TotalBytes
+			}
 			held := seen.grants.Bytes(zone, list, amount.Size())
 			figures.Zones[i].Memory = append(figures.Zones[i].Memory, MemoryFigures{amount.Size(), Amounts{
 				Claimed: held, Reserved: amount.ReservedBytes,

@@ -85,7 +85,7 @@ func (p *planner) keptHugepages(now Hugepages, grants []ledger.Grant, nodes cpus
 		}
 	}
 	for node := range nodes.All() {
-		reserved += p.config.ReservedMemory.Bytes(node, size)
+		reserved += min(p.config.ReservedMemory.Bytes(node, size), now.Total[node][size])
 	}
 	return promised, reserved - min(reserved, inUse), who
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
@@ -32,6 +33,75 @@ func ReservedHugepages(machine numa.Machine, list []deviceclasses.HugepageReserv
 		reserved = append(reserved, one)
 	}
 	return reserved, nil
+}
+
+// ReservedNodeMemory returns what the list of a NodeConfig reserves of the machine. An error
+// begins with the index of the entry.
+func ReservedNodeMemory(machine numa.Machine, list []deviceclasses.MemoryReservation) (reserved zones.Reservations, err error) {
+	for i, entry := range list {
+		nodes, err := entry.Nodes()
+		if err == nil {
+			err = checkPossible(machine, nodes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("[%d].numaNodes: %w", i, err)
+		}
+		bytes, err := entry.Bytes()
+		if err != nil {
+			return nil, fmt.Errorf("[%d].%w", i, err)
+		}
+		reserved = append(reserved, zones.Reservation{Nodes: nodes, Bytes: bytes})
+	}
+	return reserved, nil
+}
+
+// ExcludedMemory returns the memory and hugepages of the machine that a NodeConfig excludes,
+// which may be nil. An error begins with the field of it.
+func ExcludedMemory(machine numa.Machine, exclude *deviceclasses.Exclusion) (excluded zones.Reservations, err error) {
+	nodes, err := exclude.Nodes()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPossible(machine, nodes); err != nil {
+		return nil, fmt.Errorf("memoryOf: %w", err)
+	}
+	sizes := hugepageSizes(machine)
+	if !nodes.IsEmpty() {
+		for _, size := range append(sizes, "") {
+			excluded = append(excluded, zones.Reservation{Nodes: nodes, Size: size, Bytes: zones.Everything})
+		}
+	}
+	if exclude == nil {
+		return excluded, nil
+	}
+	for i, text := range exclude.Hugepages {
+		size, err := resource.ParseQuantity(text)
+		if err != nil {
+			return nil, fmt.Errorf("hugepages[%d]: %w", i, err)
+		}
+		name := binary(uint64(size.Value()))
+		if !slices.Contains(sizes, name) {
+			return nil, fmt.Errorf("hugepages[%d]: the kernel has no hugepages of %s, allowed are %s", i, name, cmp.Or(strings.Join(sizes, ", "), "none"))
+		}
+		excluded = append(excluded, zones.Reservation{Size: name, Bytes: zones.Everything})
+	}
+	return excluded, nil
+}
+
+// CheckExcludedZones returns an error if the machine has not all of the zones. The daemon goes
+// on: a NUMA node that is offline may come back.
+func CheckExcludedZones(machine numa.Machine, zoneBy string, names []string) error {
+	var all []string
+	for _, zone := range zones.Of(&machine, zoneBy) {
+		all = append(all, zone.Device)
+	}
+	var faults []error
+	for i, name := range names {
+		if !slices.Contains(all, name) {
+			faults = append(faults, fmt.Errorf("zones[%d]: the machine has no zone %q, allowed are %s", i, name, strings.Join(all, ", ")))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // ReservedMemory decides which memory and hugepages no claim gets: what the operator
@@ -113,7 +183,7 @@ func reservation(machine numa.Machine, wanted deviceclasses.HugepageReservation)
 func CheckReservedPages(machine numa.Machine, reserved zones.Reservations) error {
 	var faults []error
 	for _, one := range reserved {
-		if one.Size == "" {
+		if one.Size == "" || one.Bytes == zones.Everything {
 			continue
 		}
 		some := false
@@ -132,6 +202,20 @@ func CheckReservedPages(machine numa.Machine, reserved zones.Reservations) error
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// ReservedBytes returns what no claim gets of a NUMA node: hugepages of the size, or memory
+// without hugepages if the size is empty. Of what is excluded, that is all there is.
+func (c Config) ReservedBytes(node *numa.Zone, size string) uint64 {
+	reserved := c.ReservedMemory.Bytes(node.ID, size)
+	switch {
+	case reserved < zones.Everything:
+		return reserved
+	case size != "":
+		return poolBytes(node, size)
+	default:
+		return ptr.Deref(node.MemoryBytes, 0)
+	}
 }
 
 // hugepageSizes returns the sizes of hugepages that the kernel has.

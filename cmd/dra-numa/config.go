@@ -60,8 +60,10 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	if settings.ReservedMemory != nil {
 		o.reservedQuantity = settings.ReservedMemory
 	}
-	o.reservedHugepages = settings.ReservedHugepages
-	o.reservedHugepagesIn = fmt.Sprintf("--config %q: %sreservedHugepages", o.configFile, config.Profile("reservedHugepages", labels))
+	o.reservedHugepages, o.reservedNodeMemory, o.exclude = settings.ReservedHugepages, settings.ReservedNodeMemory, settings.Exclude
+	o.fieldOf = func(field string) string {
+		return fmt.Sprintf("--config %q: %s%s", o.configFile, config.Profile(field, labels), field)
+	}
 	if settings.Exclusivity != "" {
 		o.exclusivityMode = settings.Exclusivity
 	}

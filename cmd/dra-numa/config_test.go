@@ -85,6 +85,8 @@ func TestKubeletReservesMemoryThatTheNodeConfigDoesNot(t *testing.T) {
 		"reservedMemory: 1Mi\n":   {1 << 20, 6 << 20, 12 << 20},
 		"reservedHugepages: []\n": {3 << 20, 0, 12 << 20},
 		"reservedHugepages: [{size: 2Mi, amount: 4Mi}]\nreservedMemory: '0'\n": {0, 4 << 20, 12 << 20},
+		"reservedNodeMemory: [{numaNodes: '0', amount: 2Mi}]\n":                {5 << 20, 6 << 20, 12 << 20},
+		"exclude: {memoryOf: '0', zones: [numa-7]}\n":                          {1 << 60, 1 << 60, 12 << 20},
 	} {
 		o, err := configured(t, append(flags, "--config="+configFile(t, text), "--kubelet-config="+kubelet)...)
 		if err != nil {
@@ -108,19 +110,21 @@ func TestKubeletReservesMemoryThatTheNodeConfigDoesNot(t *testing.T) {
 func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 	valid, _ := fakeMachine(t)
 	for text, row := range map[string]struct{ flag, want string }{
-		"reservedCPUs: 0-9-1\n":                            {"", `reservedCPUs: cpulist "0-9-1"`},
-		"reservedCPUs: '7'\n":                              {"", `reservedCPUs: reserved CPUs "7": the machine has no CPUs 7, allowed are 0-1`},
-		"reservedCPUs: '0'\n":                              {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
-		"reservedMemory: 1Mi\n":                            {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
-		"reservedMemory: '0'\n":                            {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
-		"reservedHugepages: [{size: 4Mi, amount: 32Mi}]\n": {"", "reservedHugepages[0].size: the kernel has no hugepages of 4Mi, allowed are 2Mi"},
-		"exclusivity: none\n":                              {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
-		"exclusivity: cooperative\n":                       {"--nri-socket=", "--exclusivity=cooperative: needs --nri-socket, which is empty"},
-		"exclusivity: some\n":                              {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
-		"zoneBy: die\n":                                    {"", `zoneBy: "die", allowed are numa, l3, socket, machine`},
-		"zones: l3\n":                                      {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, exclusivity, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`},
-		"devices: {presets: [tpu]}\n":                      {"", `devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio`},
-		"devices: {include: ['device.driver == gpu']}\n":   {"", "devices.include[0]: line 1, column 18: undeclared reference to 'gpu'"},
+		"reservedCPUs: 0-9-1\n":                                 {"", `reservedCPUs: cpulist "0-9-1"`},
+		"reservedCPUs: '7'\n":                                   {"", `reservedCPUs: reserved CPUs "7": the machine has no CPUs 7, allowed are 0-1`},
+		"reservedCPUs: '0'\n":                                   {"--reserved-cpus=0", "reservedCPUs: set --reserved-cpus or this, not both"},
+		"reservedMemory: 1Mi\n":                                 {"--reserved-memory=1Mi", "reservedMemory: set --reserved-memory or this, not both"},
+		"reservedMemory: '0'\n":                                 {"--reserved-memory=0", "reservedMemory: set --reserved-memory or this, not both"},
+		"exclude: {memoryOf: '7'}\n":                            {"", "exclude.memoryOf: the machine has no NUMA node 7"},
+		"reservedNodeMemory: [{numaNodes: '7', amount: 1Gi}]\n": {"", "reservedNodeMemory[0].numaNodes: the machine has no NUMA node 7"},
+		"reservedHugepages: [{size: 4Mi, amount: 32Mi}]\n":      {"", "reservedHugepages[0].size: the kernel has no hugepages of 4Mi, allowed are 2Mi"},
+		"exclusivity: none\n":                                   {"--exclusivity=kernel", "exclusivity: set --exclusivity or this, not both"},
+		"exclusivity: cooperative\n":                            {"--nri-socket=", "--exclusivity=cooperative: needs --nri-socket, which is empty"},
+		"exclusivity: some\n":                                   {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
+		"zoneBy: die\n":                                         {"", `zoneBy: "die", allowed are numa, l3, socket, coreType, machine`},
+		"zones: l3\n":                                           {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`},
+		"devices: {presets: [tpu]}\n":                           {"", `devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio`},
+		"devices: {include: ['device.driver == gpu']}\n":        {"", "devices.include[0]: line 1, column 18: undeclared reference to 'gpu'"},
 	} {
 		flags := append(valid[:len(valid):len(valid)], "--config="+configFile(t, text))
 		if row.flag != "" {

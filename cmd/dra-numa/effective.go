@@ -139,10 +139,10 @@ func (o options) effective(ctx context.Context) (effectiveConfig, error) {
 		c.ZoneBy = deviceclasses.ZoneByNUMA
 	}
 	for _, zone := range n.machine.Zones {
-		node := reservedNode{ID: zone.ID, Memory: quantity(n.config.ReservedMemory.Bytes(zone.ID, "")), Hugepages: make(map[string]resource.Quantity)}
+		node := reservedNode{ID: zone.ID, Memory: quantity(n.config.ReservedBytes(&zone, "")), Hugepages: make(map[string]resource.Quantity)}
 		for _, pool := range zone.Hugepages {
 			size := quantity(pool.PageBytes)
-			node.Hugepages[size.String()] = quantity(n.config.ReservedMemory.Bytes(zone.ID, size.String()))
+			node.Hugepages[size.String()] = quantity(n.config.ReservedBytes(&zone, size.String()))
 		}
 		c.NUMANodes = append(c.NUMANodes, node)
 	}

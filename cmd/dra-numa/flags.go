@@ -21,49 +21,51 @@ import (
 // options are the settings of the flags and of the NodeConfig. A feature whose path is
 // empty is off.
 type options struct {
-	nodeName            string
-	podUID              string
-	kubeletRoot         string
-	cdiDir              string
-	staticCDIDir        string
-	configFile          string
-	attached            attached.Selection            // from the NodeConfig
-	bindDrivers         string                        // from the NodeConfig: devices.bindDrivers
-	zoneBy              string                        // from the NodeConfig
-	zoneOrder           string                        // from the NodeConfig
-	groups              []string                      // from the NodeConfig
-	accounting          string                        // from the NodeConfig
-	cpuDrivers          []string                      // from the NodeConfig: otherCPUDrivers
-	memoryDrivers       []string                      // from the NodeConfig: otherMemoryDrivers
-	numaNodeKeys        []resourceapi.QualifiedName   // from the NodeConfig
-	cachePools          *deviceclasses.CachePools     // from the NodeConfig: cache; nil if caches are not divided
-	performance         deviceclasses.NodePerformance // from the NodeConfig
-	settings            *deviceclasses.NodeSettings   // all settings of the NodeConfig for this node; nil without a file
-	profiled            *profiled                     // of a NodeConfig with profiles; nil without them
-	reservedCPUs        string
-	reservedIn          string // the flag or field that sets reservedCPUs
-	reservedMemory      string
-	reservedQuantity    *resource.Quantity                  // reservedMemory or what the NodeConfig says; nil for neither
-	reservedHugepages   []deviceclasses.HugepageReservation // from the NodeConfig; nil if it says nothing
-	reservedHugepagesIn string                              // the field that sets reservedHugepages
-	kubeletConfig       string
-	hookSource          string
-	hookDir             string // "" for the default
-	cgroupRoot          string
-	machineRoot         string
-	madeUp              string // name of a preset that replaces sys and proc of machineRoot
-	bindRoot            string
-	resctrl             string
-	hostProc            string
-	performanceRoot     string
-	listen              string
-	monitoring          monitoring
-	keeperDir           string
-	kubeconfig          string
-	exclusivityMode     string
-	nriSocket           string
-	logging             logging.Options
-	readOnly            bool // write no file
+	nodeName           string
+	podUID             string
+	kubeletRoot        string
+	cdiDir             string
+	staticCDIDir       string
+	configFile         string
+	attached           attached.Selection            // from the NodeConfig
+	bindDrivers        string                        // from the NodeConfig: devices.bindDrivers
+	zoneBy             string                        // from the NodeConfig
+	zoneOrder          string                        // from the NodeConfig
+	groups             []string                      // from the NodeConfig
+	accounting         string                        // from the NodeConfig
+	cpuDrivers         []string                      // from the NodeConfig: otherCPUDrivers
+	memoryDrivers      []string                      // from the NodeConfig: otherMemoryDrivers
+	numaNodeKeys       []resourceapi.QualifiedName   // from the NodeConfig
+	cachePools         *deviceclasses.CachePools     // from the NodeConfig: cache; nil if caches are not divided
+	performance        deviceclasses.NodePerformance // from the NodeConfig
+	settings           *deviceclasses.NodeSettings   // all settings of the NodeConfig for this node; nil without a file
+	profiled           *profiled                     // of a NodeConfig with profiles; nil without them
+	reservedCPUs       string
+	reservedIn         string // the flag or field that sets reservedCPUs
+	reservedMemory     string
+	reservedQuantity   *resource.Quantity                  // reservedMemory or what the NodeConfig says; nil for neither
+	reservedHugepages  []deviceclasses.HugepageReservation // from the NodeConfig; nil if it says nothing
+	reservedNodeMemory []deviceclasses.MemoryReservation   // from the NodeConfig
+	exclude            *deviceclasses.Exclusion            // from the NodeConfig
+	fieldOf            func(field string) string           // where the NodeConfig has a field, for errors
+	kubeletConfig      string
+	hookSource         string
+	hookDir            string // "" for the default
+	cgroupRoot         string
+	machineRoot        string
+	madeUp             string // name of a preset that replaces sys and proc of machineRoot
+	bindRoot           string
+	resctrl            string
+	hostProc           string
+	performanceRoot    string
+	listen             string
+	monitoring         monitoring
+	keeperDir          string
+	kubeconfig         string
+	exclusivityMode    string
+	nriSocket          string
+	logging            logging.Options
+	readOnly           bool // write no file
 }
 
 func parseFlags(c cli.Call, env func(string) string) (options, error) {

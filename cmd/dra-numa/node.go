@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
@@ -36,6 +37,7 @@ func readNode(o options) (n node, err error) {
 	n.config = driver.Config{
 		NodeName:      o.nodeName,
 		BootID:        bootID,
+		ExcludedZones: o.exclude.ZoneNames(),
 		ZoneBy:        o.zoneBy,
 		ZoneOrder:     o.zoneOrder,
 		Groups:        o.groups,
@@ -106,8 +108,17 @@ func (n *node) reserve(o options) error {
 	}
 	hugepages, err := driver.ReservedHugepages(n.machine, o.reservedHugepages)
 	if err != nil {
-		return fmt.Errorf("%s%w", o.reservedHugepagesIn, err)
+		return fmt.Errorf("%s%w", o.fieldOf("reservedHugepages"), err)
+	}
+	memory, err := driver.ReservedNodeMemory(n.machine, o.reservedNodeMemory)
+	if err != nil {
+		return fmt.Errorf("%s%w", o.fieldOf("reservedNodeMemory"), err)
+	}
+	excluded, err := driver.ExcludedMemory(n.machine, o.exclude)
+	if err != nil {
+		return fmt.Errorf("%s.%w", o.fieldOf("exclude"), err)
 	}
 	n.config.ReservedMemory, err = driver.ReservedMemory(n.machine, o.reservedQuantity, hugepages, kubelet)
+	n.config.ReservedMemory = slices.Concat(n.config.ReservedMemory, memory, excluded)
 	return err
 }

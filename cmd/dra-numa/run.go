@@ -127,6 +127,9 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 	core.SetNodeAllocatable(counts)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
+	if err := driver.CheckExcludedZones(n.machine, o.zoneBy, n.config.ExcludedZones); err != nil {
+		klog.FromContext(ctx).Error(err, "The NodeConfig excludes a zone that there is not", "field", o.fieldOf("exclude"))
+	}
 	state, err := openDir(o.pluginDir(), 0o750)
 	if err != nil {
 		cancel()

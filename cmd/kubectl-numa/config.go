@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -66,7 +67,19 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	if err != nil {
 		return driver.Config{}, err
 	}
-	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ZoneBy: settings.ZoneBy, ZoneOrder: settings.ZoneOrder, Groups: settings.Groups, NUMANodeKeys: settings.NUMANodeKeys, Attached: selection}
+	ofNodes, err := driver.ReservedNodeMemory(machine, settings.ReservedNodeMemory)
+	if err != nil {
+		return driver.Config{}, fmt.Errorf("--config %q: %sreservedNodeMemory%w", c.file, config.Profile("reservedNodeMemory", c.labels), err)
+	}
+	excluded, err := driver.ExcludedMemory(machine, settings.Exclude)
+	if err == nil {
+		err = driver.CheckExcludedZones(machine, settings.ZoneBy, settings.Exclude.ZoneNames())
+	}
+	if err != nil {
+		return driver.Config{}, fmt.Errorf("--config %q: %sexclude.%w", c.file, config.Profile("exclude", c.labels), err)
+	}
+	memory = slices.Concat(memory, ofNodes, excluded)
+	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ExcludedZones: settings.Exclude.ZoneNames(), ZoneBy: settings.ZoneBy, ZoneOrder: settings.ZoneOrder, Groups: settings.Groups, NUMANodeKeys: settings.NUMANodeKeys, Attached: selection}
 	if settings.Cache != nil {
 		read.Caches = &dividing.Config{Pools: *settings.Cache}
 	}

@@ -119,6 +119,8 @@ func TestRefusedProfileIsNamed(t *testing.T) {
 		"devices: {include: [gpu]}": "profiles[1].devices.include[0]: line 1, column 1: undeclared reference to 'gpu'",
 		"reservedCPUs: '99'":        `profiles[1].reservedCPUs: reserved CPUs "99": the machine has no CPUs 99`,
 		"reservedHugepages: [{numaNodes: '1', size: 2Mi, amount: 64Mi}]": "profiles[1].reservedHugepages: NUMA node 1 has 32Mi of hugepages 2Mi, reserved are 64Mi",
+		"exclude: {zones: [numa-9]}":                                     `profiles[1].exclude.zones[0]: the machine has no zone "numa-9", allowed are numa-0, numa-1`,
+		"reservedNodeMemory: [{numaNodes: '9', amount: 1Gi}]":            "profiles[1].reservedNodeMemory[0].numaNodes: the machine has no NUMA node 9",
 		"devices: {presets: [tpu]}":                                      `profiles[1].devices.presets[0]: "tpu", allowed are gpu`,
 		"devices: {include: ['1 == 1']}":                                 "",
 	} {

@@ -18,6 +18,7 @@ type Settings struct {
 	Exclusivity     string       // what keeps other tasks off a claim's CPUs, one of deviceclasses.Exclusivity…
 	Reserved        cpuset.Set   // CPUs that no claim gets
 	ReservedMemory  Reservations // memory and hugepages that no claim gets
+	Excluded        []string     // names of zones that no claim gets anything of
 	Groups          []string     // as in a NodeConfig
 	MadeUp          bool         // the node only pretends to have this machine
 	NodeAllocatable bool         // the devices say how the scheduler counts claims in the node's allocatable
@@ -51,6 +52,9 @@ func Devices(machine *numa.Machine, settings Settings, held []Held, faults Fault
 	settings.memoryZones = slices.ContainsFunc(zones, func(z Zone) bool { return z.isMemory(machine) })
 	var devices []resourceapi.Device
 	for _, zone := range zones {
+		if slices.Contains(settings.Excluded, zone.Device) {
+			continue
+		}
 		capacity := zone.capacity(machine, settings, held)
 		if node, _ := machine.Zone(zone.Nodes[0]); len(capacity) == 0 || node.Kind == numa.GPUZone {
 			continue // nothing that a claim could hold, or memory that belongs to a GPU

@@ -45,6 +45,8 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"reservedCPUs":       {"=0-1"},
 		"reservedMemory":     {"=1Gi"},
 		"reservedHugepages":  {"[0].numaNodes=0-1", "[0].size=1Gi", "[0].amount=2Gi"},
+		"reservedNodeMemory": {"[0].numaNodes=0-1", "[0].amount=2Gi"},
+		"exclude":            {".zones[0]=numa-3", ".memoryOf=0-1", ".hugepages[0]=2Mi"},
 		"exclusivity":        {"=none"},
 		"zoneBy":             {"=l3"},
 		"zoneOrder":          {"=spread"},

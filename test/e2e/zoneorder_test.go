@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
@@ -91,6 +92,32 @@ var _ = Describe("zones as an operator wants them", ofMachine, atLength, func() 
 		}
 		Expect(slices.Min(cores)).To(Equal(1), "cores of each NUMA node that is not full: %v", cores)
 		Expect(slices.Max(cores)).To(Equal(2), "cores of each NUMA node that is not full: %v", cores)
+	})
+
+	It("what is excluded is not published, and a claim that has it keeps it", func(ctx context.Context) {
+		namespace := createNamespace(ctx, "excluded")
+		core := oneCore(ctx)
+		has := waitRunning(ctx, createClaimed(ctx, namespace, claimPod("has", core), core))
+		before := inKernel(snapshot(ctx), has)
+		zone := fmt.Sprintf("numa-%d", core.zone)
+		memoryOf := node.zones[slices.IndexFunc(node.zones, func(z publishedZone) bool { return z.id != core.zone })].id
+
+		configureNode(ctx, fmt.Sprintf("exclude: {zones: [%s], memoryOf: '%d'}", zone, memoryOf))
+		devices, err := nodeDevices(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		for _, device := range devices {
+			Expect(device.Name).NotTo(Equal(zone))
+			if device.Name == fmt.Sprintf("numa-%d", memoryOf) {
+				Expect(device.Capacity).To(HaveKey(resourceapi.QualifiedName("cpu")), device.Name)
+				Expect(device.Capacity).NotTo(HaveKey(resourceapi.QualifiedName("memory")), device.Name)
+			}
+		}
+		waits := createClaimed(ctx, namespace, claimPod("waits", core), core)
+		s := snapshot(ctx)
+		process := inKernel(s, has)
+		Expect(process.CPUs.String()).To(Equal(before.CPUs.String()), "CPUs of the claim that was there")
+		Expect(process.Partition).To(Equal("root"))
+		expectPending(ctx, waits, noDevices)
 	})
 })
 
