@@ -1,10 +1,10 @@
 package trial
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,37 +17,54 @@ type Metrics struct {
 	URL    string
 }
 
-// preFilterSum is the sum of a histogram of kube-scheduler. There is one for each profile and status.
-const preFilterSum = `scheduler_framework_extension_point_duration_seconds_sum{extension_point="PreFilter",`
+// extensionPointSum is the sum of a histogram of kube-scheduler. There is one for each profile and status.
+const extensionPointSum = "scheduler_framework_extension_point_duration_seconds_sum"
 
 // preFilter returns for how long the scheduler has run the PreFilter plugins since it started.
-func (m Metrics) preFilter(ctx context.Context) (sum time.Duration, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL, nil)
+func (m Metrics) preFilter(ctx context.Context) (time.Duration, error) {
+	page, err := m.read(ctx)
 	if err != nil {
 		return 0, err
+	}
+	seconds, err := page.sum(extensionPointSum, `extension_point="PreFilter"`)
+	if err == nil && seconds == 0 {
+		err = errors.New("no time of PreFilter plugins")
+	}
+	return time.Duration(seconds * float64(time.Second)), err
+}
+
+// page is a page of metrics, as text.
+type page string
+
+func (m Metrics) read(ctx context.Context) (_ page, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL, nil)
+	if err != nil {
+		return "", err
 	}
 	response, err := m.Client.Do(request)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("GET %s: %s", m.URL, response.Status)
+		return "", fmt.Errorf("GET %s: %s", m.URL, response.Status)
 	}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		if !strings.HasPrefix(lines.Text(), preFilterSum) {
+	text, err := io.ReadAll(response.Body)
+	return page(text), err
+}
+
+// sum adds up the series of a metric that have a label.
+func (p page) sum(name, label string) (sum float64, err error) {
+	for line := range strings.Lines(string(p)) {
+		labels, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if !strings.HasPrefix(labels, name+"{") || !strings.Contains(labels, label) {
 			continue
 		}
-		_, value, _ := strings.Cut(lines.Text(), "} ")
-		seconds, err := strconv.ParseFloat(value, 64)
+		number, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%s: line %q: %w", m.URL, lines.Text(), err)
+			return 0, fmt.Errorf("metric %q: %w", line, err)
 		}
-		sum += time.Duration(seconds * float64(time.Second))
+		sum += number
 	}
-	if sum == 0 && lines.Err() == nil {
-		return 0, fmt.Errorf("%s has no time of PreFilter plugins", m.URL)
-	}
-	return sum, lines.Err()
+	return sum, nil
 }

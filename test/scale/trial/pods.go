@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
@@ -70,7 +69,7 @@ func (c *Cluster) place(ctx context.Context, s shape.Shape, batches ...batch) (p
 		calls = append(calls, c.podCreations(s, b, creating)...)
 	}
 	selector := fmt.Sprintf("%s in (%s)", podLabel, strings.Join(names, ","))
-	events := &podWatch{c.Client.CoreV1().Pods(namespace), selector, none.ResourceVersion, nil}
+	events := &following[*corev1.Pod]{client: c.Client.CoreV1().Pods(namespace), selector: selector, version: none.ResourceVersion}
 	defer events.stop()
 	created := make(chan error, 1)
 	running.Go(func() { created <- parallel(ctx, calls) })
@@ -94,7 +93,7 @@ func (c *Cluster) podCreations(s shape.Shape, b batch, creating func(name string
 
 // await reads the events until so many pods have a node and all pods are created. The
 // scheduler's last word about a pod is part of the error.
-func (c *Cluster) await(ctx context.Context, events *podWatch, created <-chan error, pods int, p placed) error {
+func (c *Cluster) await(ctx context.Context, events *following[*corev1.Pod], created <-chan error, pods int, p placed) error {
 	word, done := "", false
 	for len(p.bound) < pods || !done {
 		coming, err := events.events(ctx)
@@ -110,7 +109,7 @@ func (c *Cluster) await(ctx context.Context, events *podWatch, created <-chan er
 			}
 			done = true
 		case event, open := <-coming:
-			pod, err := events.pod(event, open)
+			pod, err := events.object(event, open)
 			switch {
 			case err != nil:
 				return err
@@ -127,45 +126,50 @@ func (c *Cluster) await(ctx context.Context, events *podWatch, created <-chan er
 	return nil
 }
 
-// podWatch watches the pods of a trial. The API server ends a watch whose reader is slow,
+// following watches objects of a trial. The API server ends a watch whose reader is slow,
 // which one on a busy machine is at times. It goes on at once where it was. RetryWatcher of
 // client-go would pause for a second, in which pods would seem to wait.
-type podWatch struct {
-	pods     corev1client.PodInterface
+type following[T metav1.Object] struct {
+	client   watcher
 	selector string
-	version  string // of the last pod that was seen
+	version  string // of the last object that was seen
 	open     watch.Interface
 }
 
+// watcher is what every typed client has.
+type watcher interface {
+	Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
 // events returns what comes from a watch, which it begins if there is none.
-func (w *podWatch) events(ctx context.Context) (_ <-chan watch.Event, err error) {
-	if w.open == nil {
-		w.open, err = w.pods.Watch(ctx, metav1.ListOptions{LabelSelector: w.selector, ResourceVersion: w.version})
+func (f *following[T]) events(ctx context.Context) (_ <-chan watch.Event, err error) {
+	if f.open == nil {
+		f.open, err = f.client.Watch(ctx, metav1.ListOptions{LabelSelector: f.selector, ResourceVersion: f.version})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return w.open.ResultChan(), nil
+	return f.open.ResultChan(), nil
 }
 
-// pod returns the pod of an event, or nil if the watch has ended.
-func (w *podWatch) pod(event watch.Event, open bool) (*corev1.Pod, error) {
+// object returns that of an event, or nil if the watch has ended.
+func (f *following[T]) object(event watch.Event, open bool) (o T, err error) {
 	if !open {
-		w.stop()
-		return nil, nil
+		f.stop()
+		return o, nil
 	}
-	pod, ok := event.Object.(*corev1.Pod)
+	o, ok := event.Object.(T)
 	if !ok {
-		return nil, fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object))
+		return o, fmt.Errorf("watch %T: %w", o, apierrors.FromObject(event.Object))
 	}
-	w.version = pod.ResourceVersion
-	return pod, nil
+	f.version = o.GetResourceVersion()
+	return o, nil
 }
 
-func (w *podWatch) stop() {
-	if w.open != nil {
-		w.open.Stop()
-		w.open = nil
+func (f *following[T]) stop() {
+	if f.open != nil {
+		f.open.Stop()
+		f.open = nil
 	}
 }
 

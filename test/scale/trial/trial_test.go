@@ -99,7 +99,7 @@ func TestPreFilterIsAnErrorWithoutItsMetric(t *testing.T) {
 	answer := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, answer) }))
 	t.Cleanup(server.Close)
-	for text, want := range map[string]string{"scheduler_other 1": "no time of PreFilter plugins", preFilterSum + `profile="a"} many`: "many"} {
+	for text, want := range map[string]string{"scheduler_other 1": "no time of PreFilter plugins", extensionPointSum + `{extension_point="PreFilter",profile="a"} many`: "many"} {
 		answer = text
 		if sum, err := (Metrics{server.Client(), server.URL}).preFilter(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %s, %v, want %q", text, sum, err, want)
