@@ -51,15 +51,32 @@ func (s Shape) Filled(m *numa.Machine, full int) Shape {
 	if s.Name != Ours {
 		return s
 	}
+	held := map[string]int{}
+	for _, zone := range zones.Of(m, "")[:full] {
+		held[zone.Device] = zone.CPUs.Size()
+	}
+	s.Drivers = []Driver{{driver.Name, s.Ordered(m, held, "")}}
+	return s
+}
+
+// Ordered is the devices of this driver, in the order in which a node with this zoneOrder publishes
+// them. Held is how many CPUs claims hold, by device.
+func (s Shape) Ordered(m *numa.Machine, held map[string]int, by string) []resourceapi.Device {
 	taken := cpuset.Set{}
-	for _, zone := range m.Zones[:full] {
-		taken = taken.Union(zone.CPUs)
+	all := zones.Of(m, "")
+	for _, zone := range all {
+		left := held[zone.Device]
+		for cpu := range zone.CPUs.All() {
+			if left == 0 {
+				break
+			}
+			taken.Insert(cpu)
+			left--
+		}
 	}
 	devices := slices.Clone(s.Drivers[0].Devices)
-	all := zones.Of(m, "")
-	zones.Sort(devices[:len(all)], all, nil, taken, "")
-	s.Drivers = []Driver{{driver.Name, devices}}
-	return s
+	zones.Sort(devices[:len(all)], all, nil, taken, by)
+	return devices
 }
 
 // Allocated is a claim with this name that the scheduler has allocated from a pool.

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,7 +61,7 @@ func (s Shape) Templates() (list []*resourceapi.ResourceClaimTemplate) {
 
 // Pod returns a pod of the shape, with a claim of the template if the shape has claims.
 func (s Shape) Pod(name string, labels map[string]string, template string) *corev1.Pod {
-	requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(PodCPUs, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse(PodMemory)}
+	requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(int64(cmp.Or(s.CPUs, PodCPUs)), resource.DecimalSI), corev1.ResourceMemory: resource.MustParse(PodMemory)}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec: corev1.PodSpec{

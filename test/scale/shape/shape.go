@@ -18,7 +18,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 )
 
-// What each pod asks for, in whichever shape.
+// What each pod asks for, in whichever shape, unless the shape has other CPUs.
 const (
 	PodCPUs   = 4
 	PodMemory = "1Gi"
@@ -46,6 +46,7 @@ type Shape struct {
 	TooMuch *resourceapi.DeviceClaim // a claim like it that no NUMA node can satisfy; nil: there is none
 	Variant bool                     // this driver, with fewer attributes
 	OneSize bool                     // runs with one number of nodes only
+	CPUs    int                      // that each pod asks for, instead of PodCPUs; 0: there are none
 }
 
 // Driver is one of the drivers of a shape, with its devices of every node.
@@ -82,6 +83,13 @@ func All(m numa.Machine) ([]Shape, error) {
 		gpus,
 		beside(gpus, ours),
 	}, nil
+}
+
+// WithCPUs is the driver's own shape with pods that ask for so many CPUs.
+func WithCPUs(m numa.Machine, cpus int) (Shape, error) {
+	s, err := driversOwn(m)
+	s.CPUs, s.Claim = cpus, claim(nil, request(ZoneClass, capacity{cpu: cpus, memory: PodMemory}))
+	return s, err
 }
 
 // WithAttributes returns the driver's own shape with only the first attributes of each

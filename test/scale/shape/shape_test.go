@@ -215,3 +215,33 @@ func TestOursPublishesFullZonesLast(t *testing.T) {
 		}
 	}
 }
+
+func TestPodsAskForTheCPUsOfTheShape(t *testing.T) {
+	s, err := WithCPUs(machine(t), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpus := s.Pod("pod", nil, Template).Spec.Containers[0].Resources.Requests.Cpu()
+	claimed := s.Claim.Requests[0].Exactly.Capacity.Requests["cpu"]
+	if cpus.Value() != 2 || claimed.Value() != 2 {
+		t.Errorf("requests %s, claim %s, want 2", cpus, &claimed)
+	}
+}
+
+func TestZonesAreInTheOrderOfTheNode(t *testing.T) {
+	m := machine(t)
+	s, err := WithCPUs(m, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := map[string]int{"numa-0": 4, "numa-1": 2, "numa-3": 16}
+	for by, want := range map[string]string{"": "[numa-0 numa-1 numa-2 numa-3]", "spread": "[numa-2 numa-1 numa-0 numa-3]", "pack": "[numa-0 numa-1 numa-2 numa-3]"} {
+		var names []string
+		for _, device := range s.Ordered(&m, held, by) {
+			names = append(names, device.Name)
+		}
+		if got := fmt.Sprint(names); got != want {
+			t.Errorf("zoneOrder %q: %s, want %s", by, got, want)
+		}
+	}
+}
