@@ -17,8 +17,12 @@ type Metrics struct {
 	URL    string
 }
 
-// extensionPointSum is the sum of a histogram of kube-scheduler. There is one for each profile and status.
-const extensionPointSum = "scheduler_framework_extension_point_duration_seconds_sum"
+// Names of metrics of kube-scheduler. There is a series for each profile and status, or queue.
+const (
+	extensionPointSum = "scheduler_framework_extension_point_duration_seconds_sum"
+	attemptsTotal     = "scheduler_schedule_attempts_total"
+	pendingPods       = "scheduler_pending_pods"
+)
 
 // preFilter returns for how long the scheduler has run the PreFilter plugins since it started.
 func (m Metrics) preFilter(ctx context.Context) (time.Duration, error) {
@@ -31,6 +35,37 @@ func (m Metrics) preFilter(ctx context.Context) (time.Duration, error) {
 		err = errors.New("no time of PreFilter plugins")
 	}
 	return time.Duration(seconds * float64(time.Second)), err
+}
+
+// waiting is what the scheduler has done with pods that have no node.
+type waiting struct {
+	attempts int // that found no node, since the scheduler started
+	idle     int // pods that wait for an event
+	due      int // pods that are tried without one
+}
+
+func (m Metrics) waiting(ctx context.Context) (w waiting, err error) {
+	page, err := m.read(ctx)
+	if err != nil {
+		return w, err
+	}
+	for _, row := range []struct {
+		into        *int
+		name, label string
+	}{
+		{&w.attempts, attemptsTotal, `result="unschedulable"`},
+		{&w.idle, pendingPods, `queue="unschedulable"`},
+		{&w.due, pendingPods, `queue="active"`},
+		{&w.due, pendingPods, `queue="backoff"`},
+		{&w.due, pendingPods, `queue="gated"`},
+	} {
+		sum, err := page.sum(row.name, row.label)
+		if err != nil {
+			return w, err
+		}
+		*row.into += int(sum)
+	}
+	return w, nil
 }
 
 // page is a page of metrics, as text.

@@ -73,29 +73,35 @@ func (c *Cluster) Run(ctx context.Context, s shape.Shape, load Load) (Result, er
 }
 
 func (c *Cluster) run(ctx context.Context, s shape.Shape, load Load) (r Result, err error) {
-	err = c.published(ctx, s, load, func() error {
-		before, err := c.spent(ctx)
-		if err != nil {
-			return err
-		}
-		placed, err := c.place(ctx, s, load.batches()...)
-		if err != nil {
-			return err
-		}
-		after, err := c.spent(ctx)
-		if err != nil {
-			return err
-		}
-		pods := time.Duration(load.Pods)
-		r = placed.result()
-		r.Shape, r.Nodes, r.Load = s.Name, len(c.Nodes), load
-		r.SchedulerCPU, r.PreFilter = (after.cpu-before.cpu)/pods, (after.preFilter-before.preFilter)/pods
-		if r.APIServerBytes, err = proc.Memory(c.Proc, c.Processes.APIServer); err != nil {
-			return err
-		}
-		r.EtcdBytes, err = proc.Memory(c.Proc, c.Processes.Etcd)
+	err = c.published(ctx, s, load, func() (err error) {
+		r, err = c.measured(ctx, s, load)
 		return err
 	})
+	return r, err
+}
+
+// measured places the pods of a load.
+func (c *Cluster) measured(ctx context.Context, s shape.Shape, load Load) (r Result, err error) {
+	before, err := c.spent(ctx)
+	if err != nil {
+		return r, err
+	}
+	placed, err := c.place(ctx, s, load.batches()...)
+	if err != nil {
+		return r, err
+	}
+	after, err := c.spent(ctx)
+	if err != nil {
+		return r, err
+	}
+	pods := time.Duration(load.Pods)
+	r = placed.result()
+	r.Shape, r.Nodes, r.Load = s.Name, len(c.Nodes), load
+	r.SchedulerCPU, r.PreFilter = (after.cpu-before.cpu)/pods, (after.preFilter-before.preFilter)/pods
+	if r.APIServerBytes, err = proc.Memory(c.Proc, c.Processes.APIServer); err != nil {
+		return r, err
+	}
+	r.EtcdBytes, err = proc.Memory(c.Proc, c.Processes.Etcd)
 	return r, err
 }
 

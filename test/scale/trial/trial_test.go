@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,8 +24,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/shape"
 )
 
-// schedule gives each new pod of the fake a node, but those that fit nowhere.
-func schedule(ctx context.Context, t *testing.T, client kubernetes.Interface) {
+// schedule gives each new pod of the fake a node, but those that fit nowhere. Before that, it makes the calls.
+func schedule(ctx context.Context, t *testing.T, client kubernetes.Interface, before ...call) {
 	t.Helper()
 	pods := client.CoreV1().Pods(namespace)
 	events, err := pods.Watch(ctx, metav1.ListOptions{})
@@ -42,6 +43,11 @@ func schedule(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "filter timed out"}}
 			} else {
 				pod.Spec.NodeName = "node-0"
+				for _, next := range before {
+					if err := next(ctx); err != nil {
+						t.Error(err)
+					}
+				}
 			}
 			_, _ = pods.Update(ctx, pod, metav1.UpdateOptions{}) // a trial that ends deletes pods
 		}
@@ -49,7 +55,7 @@ func schedule(ctx context.Context, t *testing.T, client kubernetes.Interface) {
 	t.Cleanup(events.Stop)
 }
 
-// deletesAllPods has the fake client delete all pods at once, which it cannot.
+// deletesAllPods has the fake client delete all pods and claims at once, which it cannot.
 func deletesAllPods(client *fake.Clientset) {
 	client.PrependReactor("delete-collection", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		resource, tracker := action.GetResource(), client.Tracker()
@@ -57,8 +63,17 @@ func deletesAllPods(client *fake.Clientset) {
 		if err != nil {
 			return true, nil, err
 		}
-		return true, nil, meta.EachListItem(list, func(pod runtime.Object) error {
+		if err := meta.EachListItem(list, func(pod runtime.Object) error {
 			return tracker.Delete(resource, action.GetNamespace(), pod.(*corev1.Pod).Name)
+		}); err != nil {
+			return true, nil, err
+		}
+		claims := resourceapi.SchemeGroupVersion.WithResource("resourceclaims")
+		if list, err = tracker.List(claims, resourceapi.SchemeGroupVersion.WithKind("ResourceClaim"), action.GetNamespace()); err != nil {
+			return true, nil, err
+		}
+		return true, nil, meta.EachListItem(list, func(claim runtime.Object) error {
+			return tracker.Delete(claims, action.GetNamespace(), claim.(*resourceapi.ResourceClaim).Name)
 		})
 	})
 }
