@@ -1,7 +1,8 @@
 // Command scale has a real control plane place pods on nodes that are only objects, with
 // the same machine published in several ways, and writes docs/scale.md. With -growth, it
-// runs fewer of these ways on more nodes, and writes docs/scale-growth.md. With -daemons, it
-// runs the daemons of so many nodes instead, and writes docs/api-load.md.
+// runs fewer of these ways on more nodes, and writes docs/scale-growth.md. With -order, it
+// measures zoneOrder instead, and writes docs/scale-order.md. With -daemons, it runs the
+// daemons of so many nodes, and writes docs/api-load.md.
 package main
 
 import (
@@ -39,6 +40,7 @@ type config struct {
 	foreign    int
 	attributes numbers
 	growth     bool
+	order      bool
 	wait       time.Duration
 
 	part    bool
@@ -62,6 +64,8 @@ func main() {
 		err = part()
 	case c.daemons > 0:
 		err = c.load(ctx)
+	case c.order:
+		err = c.orders(ctx)
 	default:
 		err = c.run(ctx)
 	}
@@ -86,6 +90,7 @@ func parse(args []string) (config, error) {
 	f.IntVar(&c.foreign, "foreign", 5000, "claims of another driver in the trials that have such claims; 0: there are no such trials")
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
 	f.BoolVar(&c.growth, "growth", false, "run only what shows how time grows with the number of nodes, and write a page of its own; default of -sizes: 500 5000")
+	f.BoolVar(&c.order, "order", false, "measure what zoneOrder costs instead, and write a page of its own; default of -sizes: 50 500, and of -pods, which is also how many are Pending: 1000")
 	f.DurationVar(&c.wait, "wait", 2*time.Minute, "how long to wait for a load average of 1 or less, which a build exceeds; above it, no goal is judged")
 	f.IntVar(&c.daemons, "daemons", 0, "run the daemons of so many nodes instead, and measure what they ask of the API server")
 	f.BoolVar(&c.part, "part", false, "run some of the daemons for another process, which talks over standard input and output")
@@ -101,11 +106,16 @@ func parse(args []string) (config, error) {
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
-	if named := false; c.growth {
-		f.Visit(func(given *flag.Flag) { named = named || given.Name == "sizes" })
-		if !named {
-			c.sizes = numbers{page.SmallGrowth, page.LargeGrowth}
-		}
+	given := map[string]bool{}
+	f.Visit(func(flag *flag.Flag) { given[flag.Name] = true })
+	switch {
+	case c.growth && !given["sizes"]:
+		c.sizes = numbers{page.SmallGrowth, page.LargeGrowth}
+	case c.order && !given["sizes"]:
+		c.sizes = numbers{50, 500}
+	}
+	if c.order && !given["pods"] {
+		c.pods = 1000
 	}
 	if len(c.sizes) == 0 {
 		return c, errors.New("-sizes: it has no number of nodes")
@@ -127,7 +137,10 @@ func parse(args []string) (config, error) {
 	}
 	for _, nodes := range c.sizes {
 		room := nodes * page.PodsPerNode
-		if !c.growth && nodes == page.OneSize(c.sizes) {
+		switch {
+		case c.order:
+			room *= shape.PodCPUs / page.OrderCPUs
+		case !c.growth && nodes == page.OneSize(c.sizes):
 			room = nodes * shape.GPUsPerNode / page.ZonesPerNode // three quarters are taken
 		}
 		if c.pods < 1 || c.pods > room {
@@ -177,7 +190,7 @@ func (c config) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := page.Page{Machine: host.Describe(), Kubernetes: c.kubernetes, Pods: c.pods, Pairs: c.pairs}
+	p := page.Page{Conditions: page.Conditions{Machine: host.Describe(), Kubernetes: c.kubernetes, Pods: c.pods, Pairs: c.pairs}}
 	if p.Shapes, err = shape.All(m); err != nil {
 		return err
 	}

@@ -15,7 +15,11 @@ func TestFlags(t *testing.T) {
 	if err != nil || !slices.Equal(c.sizes, []int{20, 50, 100}) || !slices.Equal(c.attributes, []int{1, 4}) || c.pages != "../../docs" {
 		t.Errorf("%+v, %v", c, err)
 	}
+	if c, err := parse([]string{"-order"}); err != nil || !slices.Equal(c.sizes, []int{50, 500}) || c.pods != 1000 {
+		t.Errorf("%+v, %v", c, err)
+	}
 	for args, want := range map[string]string{
+		"-order -sizes 9":        "9 nodes have room for 1 to 288",
 		"-sizes 100,20":          "20 follows 100",
 		"-sizes 0":               "0 follows 0",
 		"-sizes ,":               "no number of nodes",

@@ -76,14 +76,19 @@ func (p Page) goals(ratios []ratio) string {
 	if len(rows) == 0 {
 		return "## Goals\nThe goals are for 500 nodes and more. None was measured.\n"
 	}
+	return p.goalSection("make scale", rows)
+}
+
+// goalSection has a row for each goal: what, goal, measured, and verdict. A machine that was busy has no verdicts.
+func (c Conditions) goalSection(command string, rows [][]string) string {
 	header := []string{"what", "goal", "measured", "verdict"}
-	if !host.Busy(p.Machine.Load) {
+	if !host.Busy(c.Machine.Load) {
 		return "## Goals\nA goal is met if the whole range meets it, and missed if nothing of the range does. In between it is not decided.\n\n" + plot.Table(header, rows)
 	}
 	for i, row := range rows {
 		rows[i] = row[:3]
 	}
-	return "## Goals\n" + host.Unjudged("make scale") + "\n" + plot.Table(header[:3], rows)
+	return "## Goals\n" + host.Unjudged(command) + "\n" + plot.Table(header[:3], rows)
 }
 
 // timeouts counts the pods of the trials with pods that fit nowhere for which the

@@ -26,7 +26,7 @@ const growthIntroduction = `<!-- make scale-growth writes this page. Do not edit
 This page shows how much longer a pod takes the scheduler in a larger cluster. [Scheduling at scale](scale.md) says what the
 shapes are, and what is measured. ` + "`make scale-growth`" + ` measures everything again and writes this page.
 
-` + method
+The shapes` + method
 
 // WriteGrowth writes the page about growth to the folder.
 func (p Page) WriteGrowth(folder string) error {

@@ -21,18 +21,23 @@ const (
 	ZonesPerNode = 4
 )
 
-// Page is everything that was measured.
-type Page struct {
+// Conditions are those under which trials ran.
+type Conditions struct {
 	Machine    host.Machine
 	LoadAfter  string // load averages when the trials ended
 	Took       time.Duration
 	Kubernetes string // version
 	Pods       int    // of a trial
-	Pairs      int    // how often each shape ran
-	Shapes     []shape.Shape
-	Mixes      []shape.Shape  // that ran with the smallest number of nodes; the others are compared with the first
-	Results    []trial.Result // in the order in which they ran
-	Profiles   []trial.Profile
+	Pairs      int    // how often each shape, or order, ran
+}
+
+// Page is everything that was measured.
+type Page struct {
+	Conditions
+	Shapes   []shape.Shape
+	Mixes    []shape.Shape  // that ran with the smallest number of nodes; the others are compared with the first
+	Results  []trial.Result // in the order in which they ran
+	Profiles []trial.Profile
 }
 
 // InTight says whether a shape is in the trials with pods that fit nowhere, and in those whose nodes are nearly full: it has
@@ -213,19 +218,20 @@ This page compares ways to publish the same machine: how fast a cluster places p
 control plane is real: etcd, API server, scheduler and controllers of one version of Kubernetes. The nodes are only
 objects, so no pod runs. ` + "`make scale`" + ` measures everything again and writes this page.
 
-` + method
+The shapes` + method
 
-const method = `The shapes ran in turn, again and again, on the same cluster. These pairs began with different shapes, and every other one ran
-backwards, so no shape always ran after the same one. A ratio is the geometric mean of the pairs, with the range in
+// method is how the things that its first words name were measured.
+const method = ` ran in turn, again and again, on the same cluster. These pairs began with different ones, and every other one ran
+backwards, so none always ran after the same one. A ratio is the geometric mean of the pairs, with the range in
 which the true ratio is in 95 of 100 cases (Student's t of the logarithms).
 `
 
-func (p Page) machine() string {
-	return "## Machine\n" + plot.Table([]string{"what", "value"}, append(p.Machine.Rows(),
-		[]string{"load averages after the trials", p.LoadAfter},
-		[]string{"Kubernetes", p.Kubernetes},
-		[]string{"pods of a trial", fmt.Sprint(p.Pods)},
-		[]string{"pairs", fmt.Sprint(p.Pairs)},
-		[]string{"duration", p.Took.Round(time.Second).String()},
+func (c Conditions) machine() string {
+	return "## Machine\n" + plot.Table([]string{"what", "value"}, append(c.Machine.Rows(),
+		[]string{"load averages after the trials", c.LoadAfter},
+		[]string{"Kubernetes", c.Kubernetes},
+		[]string{"pods of a trial", fmt.Sprint(c.Pods)},
+		[]string{"pairs", fmt.Sprint(c.Pairs)},
+		[]string{"duration", c.Took.Round(time.Second).String()},
 	)) + host.Note
 }

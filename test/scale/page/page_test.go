@@ -27,7 +27,7 @@ func filled(t *testing.T, sizes ...int) Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Page{Machine: host.Machine{Load: "0.30, 1.20, 3.00"}, Kubernetes: "1.37", Pods: 100, Pairs: 5}
+	p := Page{Conditions: Conditions{Machine: host.Machine{Load: "0.30, 1.20, 3.00"}, Kubernetes: "1.37", Pods: 100, Pairs: 5}}
 	if p.Shapes, err = shape.All(m); err != nil {
 		t.Fatal(err)
 	}
