@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,17 +49,17 @@ func TestSlicesAreWhatTheDriverPublishes(t *testing.T) {
 			t.Errorf("device %s: exclusivity %v", device.Name, exclusivity)
 		}
 	}
-	if want := []string{"numa-0", "numa-1", "numa-2", "numa-3"}; !cmp.Equal(names, want) {
+	if want := []string{"numa-0", "numa-2", "numa-3", "numa-1"}; !cmp.Equal(names, want) { // claims get no CPUs of the last one
 		t.Fatalf("devices %v, want %v", names, want)
 	}
-	if _, ok := spec.Devices[1].Capacity["cpu"]; ok {
+	if _, ok := spec.Devices[3].Capacity["cpu"]; ok {
 		t.Error("the reserved CPUs are published")
 	}
 	cpu, reserved := spec.Devices[0].Capacity["cpu"].Value, spec.Devices[0].Capacity["memory"].Value
 	if cpu.Value() != 4 {
 		t.Errorf("CPUs of numa-0: %s, want 4", cpu.String())
 	}
-	if zero, one := spec.Devices[0].Capacity["hugepages2Mi"].Value, spec.Devices[1].Capacity["hugepages2Mi"].Value; zero.String() != "24Mi" || one.String() != "32Mi" {
+	if zero, one := spec.Devices[0].Capacity["hugepages2Mi"].Value, spec.Devices[3].Capacity["hugepages2Mi"].Value; zero.String() != "24Mi" || one.String() != "32Mi" {
 		t.Errorf("hugepages of numa-0 %s and of numa-1 %s, want 24Mi and 32Mi", &zero, &one)
 	}
 	if err := yaml.UnmarshalStrict([]byte(mustCall(t, args[:5]...)), &slice); err != nil {
@@ -84,7 +85,8 @@ func TestSlicesOfAProfile(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(mustCall(t, append(args, "--node-labels", labels)...)), &slice); err != nil {
 			t.Fatal(err)
 		}
-		cpu, device := slice.Spec.Devices[0].Capacity["cpu"].Value, slice.Spec.Devices[0]
+		device := slice.Spec.Devices[slices.IndexFunc(slice.Spec.Devices, func(d resourceapi.Device) bool { return d.Name == "numa-0" })]
+		cpu := device.Capacity["cpu"].Value
 		if got := fmt.Sprintf("%d %s", cpu.Value(), *device.Attributes["exclusivity"].StringValue); device.Name != "numa-0" || got != want {
 			t.Errorf("%s with labels %s: %s, want numa-0 with %s", device.Name, labels, got, want)
 		}

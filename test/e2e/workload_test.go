@@ -34,7 +34,11 @@ func createNamespace(ctx context.Context, name string) string {
 func removeNamespace(ctx context.Context, namespace string) {
 	defer spend(podsEnd)()
 	everything := metav1.ListOptions{}
-	Expect(cluster.Kubernetes.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})).To(Succeed())
+	err := cluster.Kubernetes.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return // the spec has removed it
+	}
+	Expect(err).NotTo(HaveOccurred())
 	Expect(cluster.Kubernetes.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, everything)).To(Succeed())
 	Eventually(ctx, podNames).WithArguments(namespace).Should(BeEmpty(), "pods of namespace %s are still there", namespace)
 	Expect(cluster.Kubernetes.ResourceV1().ResourceClaims(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, everything)).To(Succeed())
