@@ -70,6 +70,7 @@ func table() []section {
 				{"machine", "DIR", "Write the files under /sys and /proc of a generated machine into a folder", "", generateMachineCommand, nil},
 				{"node", "NAME", "Print the Node of a machine, or of a machine that flags declare, for simulations and KWOK", "", generateNodeCommand, nil},
 				{"pod", withCommand, "Print a pod with a claim, and the template of the claim", "", generateWorkloadCommand, nil},
+				{"pools", "", "Print a NodeConfig whose pools fit the level-3 caches of a machine", "", generatePoolsCommand, nil},
 				{"slices", "", "Print the ResourceSlices of a machine, or of a machine that flags declare", "", generateSlicesCommand, nil},
 				{"statefulset", withCommand, "Print a StatefulSet whose pods have a claim each, and the template of the claims", "", generateWorkloadCommand, nil},
 				{"template", "NAME", "Print a ResourceClaimTemplate for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},

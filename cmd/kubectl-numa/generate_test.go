@@ -585,7 +585,7 @@ func TestGenerateSlicesIsSlices(t *testing.T) {
 func TestNonsenseToGenerateIsOneUsageLine(t *testing.T) {
 	dir := t.TempDir()
 	for args, want := range map[string]string{
-		"generate nothing":                                                                                   `unknown command "nothing", allowed are claim, class, classes, deployment, job, machine, node, pod, slices, statefulset, template`,
+		"generate nothing":                                                                                   `unknown command "nothing", allowed are claim, class, classes, deployment, job, machine, node, pod, pools, slices, statefulset, template`,
 		"generate machine":                                                                                   `want DIR, not ""`,
 		"generate machine " + dir + " --preset x":                                                            `--preset "x": there is no such machine, allowed are rig, `,
 		"generate machine " + dir + " --preset rig --sockets 2":                                              "--preset rig declares the whole machine: remove --sockets",

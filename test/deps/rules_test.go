@@ -57,6 +57,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "cluster/holdings/chart", "it shows who holds what"},
 	{"cmd/kubectl-numa", "cluster/holdings/web", "it serves its pages"},
 	{"cmd/kubectl-numa", "driver/zones", "pick tries the zones that a node publishes"},
+	{"cmd/kubectl-numa", "driver/caches", "it suggests pools that fit a machine"},
 	{"cmd/kubectl-numa", "driver/attached", "it compiles what a NodeConfig selects"},
 	{"cmd/kubectl-numa", "numa", "it reads machines"},
 	{"cmd/kubectl-numa", "cluster/simulate", "it says where pods would go, and why not"},
