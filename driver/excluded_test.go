@@ -39,18 +39,24 @@ func TestNoClaimGetsWhatTheNodeConfigExcludes(t *testing.T) {
 		want     string // of the zones, or an error
 	}{
 		"nothing": {deviceclasses.NodeSettings{}, "numa-0 2 1003Mi 16Mi; numa-1 4 1003Mi 16Mi; numa-2 - 1Gi -"},
-		"memory by NUMA node": {deviceclasses.NodeSettings{ReservedNodeMemory: []deviceclasses.MemoryReservation{{NUMANodes: "1-2", Amount: "512Mi"}, {NUMANodes: "2", Amount: "256Mi"}}},
-			"numa-0 2 1003Mi 16Mi; numa-1 4 491Mi 16Mi; numa-2 - 256Mi -"},
+		"memory by NUMA node": {
+			deviceclasses.NodeSettings{ReservedNodeMemory: []deviceclasses.MemoryReservation{{NUMANodes: "1-2", Amount: "512Mi"}, {NUMANodes: "2", Amount: "256Mi"}}},
+			"numa-0 2 1003Mi 16Mi; numa-1 4 491Mi 16Mi; numa-2 - 256Mi -",
+		},
 		"zones":           {deviceclasses.NodeSettings{Exclude: &deviceclasses.Exclusion{Zones: []string{"numa-1", "numa-2"}}}, "numa-0 2 1003Mi 16Mi"},
 		"memory of nodes": {deviceclasses.NodeSettings{Exclude: &deviceclasses.Exclusion{MemoryOf: "1-2"}}, "numa-0 2 1003Mi 16Mi; numa-1 4 - -"},
 		"a size of pages": {deviceclasses.NodeSettings{Exclude: &deviceclasses.Exclusion{Hugepages: []string{"2048Ki"}}}, "numa-0 2 1003Mi -; numa-1 4 1003Mi -; numa-2 - 1Gi -"},
 		"both, one zone":  {deviceclasses.NodeSettings{ZoneBy: "machine", Exclude: &deviceclasses.Exclusion{MemoryOf: "1", Hugepages: []string{"1Gi"}}}, "machine 6 1003Mi 16Mi; numa-2 - 1Gi -"},
-		"a zone that there is not": {deviceclasses.NodeSettings{Exclude: &deviceclasses.Exclusion{Zones: []string{"numa-1", "numa1"}}},
-			`zones[1]: the machine has no zone "numa1", allowed are numa-0, numa-1, numa-2`},
+		"a zone that there is not": {
+			deviceclasses.NodeSettings{Exclude: &deviceclasses.Exclusion{Zones: []string{"numa-1", "numa1"}}},
+			`zones[1]: the machine has no zone "numa1", allowed are numa-0, numa-1, numa-2`,
+		},
 		"no such NUMA node": {deviceclasses.NodeSettings{Exclude: &deviceclasses.Exclusion{MemoryOf: "2-3"}}, "memoryOf: the machine has no NUMA node 3, allowed are 0-2"},
 		"no such page":      {deviceclasses.NodeSettings{Exclude: &deviceclasses.Exclusion{Hugepages: []string{"4Mi"}}}, "hugepages[0]: the kernel has no hugepages of 4Mi, allowed are 2Mi, 1Gi"},
-		"no such node that keeps memory": {deviceclasses.NodeSettings{ReservedNodeMemory: []deviceclasses.MemoryReservation{{NUMANodes: "7", Amount: "1Gi"}}},
-			"[0].numaNodes: the machine has no NUMA node 7, allowed are 0-2"},
+		"no such node that keeps memory": {
+			deviceclasses.NodeSettings{ReservedNodeMemory: []deviceclasses.MemoryReservation{{NUMANodes: "7", Amount: "1Gi"}}},
+			"[0].numaNodes: the machine has no NUMA node 7, allowed are 0-2",
+		},
 	} {
 		machine, config := testMachine(), testConfig()
 		config.ZoneBy, config.ExcludedZones = row.settings.ZoneBy, row.settings.Exclude.ZoneNames()
