@@ -281,6 +281,32 @@ func TestConstraintThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 	}
 }
 
+// A list matches what has one of its elements, if the scheduler knows lists.
+func TestConstraintOnListsIsExplained(t *testing.T) {
+	const socket = "{name: socket-0, allowMultipleAllocations: true, attributes: {kind: {string: zone}, resource.kubernetes.io/numaNode: {ints: [0, 1]}}, capacity: {cpu: {value: 8}, memory: {value: 8Gi}}}"
+	const near = `device.attributes["resource.kubernetes.io"].?numaNode.orValue(-1) == [0, 1]`
+	request := "requests: [" + zoneRequest("zone", "cpu: 1") + "," + requestOf("gpu", "d", "") + "]"
+	explainWith := func(gates, pod string, numaNode int) Explanation {
+		s := read(t, zonedNode("n1", nil, socket), zoneClass,
+			slice("d", "", fmt.Sprintf("{name: gpu, attributes: {resource.kubernetes.io/numaNode: {int: %d}}}", numaNode)), pod)
+		e, err := cluster(t, s, gates).ExplainPod(t.Context(), s.Pod("default", "p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	matched := claimingPod("p", request+", constraints: [{matchAttribute: resource.kubernetes.io/numaNode}]")
+	if e := explainWith("DRAListTypeAttributes=true", matched, 1); e.Node != "n1" {
+		t.Errorf("with the gate: %s", e.Sentence)
+	}
+	expectBlocked(t, explainWith("", matched, 1), funnel.StageConstraint, "zone finds [0, 1] on socket-0; gpu finds 1 on gpu", "")
+	expectBlocked(t, explainWith("DRAListTypeAttributes=true", matched, 2), funnel.StageConstraint, "zone finds 0 on socket-0, 1 on socket-0; gpu finds 2 on gpu",
+		"select its zone by "+near+" (socket-0)")
+	if e := explainWith("", claimingPod("p", strings.Replace(request, "exactly: {", "exactly: {selectors: [{cel: {expression: '"+near+"'}}], ", 1)), 2); e.Node != "n1" {
+		t.Errorf("with the hint's selector: %s", e.Sentence)
+	}
+}
+
 // A GPU may say the NUMA node of its own memory, which has no CPUs.
 func TestZoneNearMemoryWithoutCPUsIsNamed(t *testing.T) {
 	const far = "{name: numa-4, allowMultipleAllocations: true, attributes: {kind: {string: zone}, resource.kubernetes.io/numaNode: {int: 4}, nearest: {int: 1}}, capacity: {memory: {value: 8Gi}}}"

@@ -16,14 +16,20 @@ import (
 
 const scenarios = 300
 
-func eachScenario(t *testing.T, test func(t *testing.T, s *snapshot.Snapshot)) {
+// eachScenario has lists in every third scenario. The scheduler knows them, or only the API
+// server does.
+func eachScenario(t *testing.T, test func(t *testing.T, s *snapshot.Snapshot, gates string)) {
 	for seed := range uint64(scenarios) {
-		name := fmt.Sprintf("s%d", seed)
-		s, err := scenario.New(name, seed).Snapshot()
+		name, gates, made := fmt.Sprintf("s%d", seed), "", scenario.New
+		if seed%3 == 2 {
+			made = scenario.NewLists
+			gates = fmt.Sprintf("%s=%t", gateListAttributes, seed%2 > 0)
+		}
+		s, err := made(name, seed).Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(name, func(t *testing.T) { test(t, s) })
+		t.Run(name, func(t *testing.T) { test(t, s, gates) })
 	}
 }
 
@@ -31,8 +37,8 @@ func eachScenario(t *testing.T, test func(t *testing.T, s *snapshot.Snapshot)) {
 // remembers nothing.
 func TestShortCutsChangeNoAnswer(t *testing.T) {
 	placed, unplaced, aborted := 0, 0, 0
-	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot) {
-		c := cluster(t, s, "")
+	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot, gates string) {
+		c := cluster(t, s, gates)
 		for _, pod := range s.Waiting() {
 			want, abort := oracle(t, c, s, pod.Name)
 			got, err := c.Place(t.Context(), pod, Options{AllNodes: true})
@@ -109,8 +115,8 @@ func oracle(t *testing.T, c *Cluster, s *snapshot.Snapshot, name string) (feasib
 // not feasible, a stage blocks it.
 func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
 	blocks := make(map[funnel.Stage]int)
-	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot) {
-		c := cluster(t, s, "")
+	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot, gates string) {
+		c := cluster(t, s, gates)
 		for _, pod := range s.Waiting() {
 			e, err := c.ExplainPod(t.Context(), pod)
 			if err != nil {
@@ -157,10 +163,10 @@ func TestExplanationsAgreeWithTheAllocator(t *testing.T) {
 }
 
 func TestSameScenarioSameAnswer(t *testing.T) {
-	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot) {
+	eachScenario(t, func(t *testing.T, s *snapshot.Snapshot, gates string) {
 		var texts []string
 		for range 2 {
-			result, err := cluster(t, s, "").Run(t.Context(), s.Waiting(), Options{})
+			result, err := cluster(t, s, gates).Run(t.Context(), s.Waiting(), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

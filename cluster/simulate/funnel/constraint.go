@@ -12,6 +12,7 @@ import (
 // constraint is a constraint that blocks, and what its requests find.
 type constraint struct {
 	attribute resourceapi.FullyQualifiedName
+	lists     bool // the scheduler compares the elements of lists
 	requests  []finds
 	distinct  bool // devices must differ in the attribute
 	differ    int  // how many of them
@@ -21,12 +22,13 @@ type constraint struct {
 type finds struct {
 	*request
 	devices []fit
-	values  map[string][]string // names of devices by value
+	values  map[string][]string // names of devices by value, or by element of a list
 }
 
 // applyConstraints is the stage for the claim's constraints. It applies each constraint
-// alone, and keeps the devices that could be part of a set that meets the constraint.
-func applyConstraints(constraints []resourceapi.DeviceConstraint, list []*request) {
+// alone, and keeps the devices that could be part of a set that meets the constraint. With
+// lists, those match that have an element in common, and those differ that have none.
+func applyConstraints(constraints []resourceapi.DeviceConstraint, list []*request, lists bool) {
 	for _, r := range list {
 		r.counts.Left.Constraint = len(r.left)
 	}
@@ -37,9 +39,9 @@ func applyConstraints(constraints []resourceapi.DeviceConstraint, list []*reques
 			for _, r := range covered {
 				r.matched = append(r.matched, *c.MatchAttribute)
 			}
-			applyMatch(*c.MatchAttribute, covered)
+			applyMatch(constraint{attribute: *c.MatchAttribute, lists: lists}, covered)
 		case c.DistinctAttribute != nil:
-			applyDistinct(*c.DistinctAttribute, covered)
+			applyDistinct(constraint{attribute: *c.DistinctAttribute, lists: lists}, covered)
 		}
 	}
 }
@@ -53,27 +55,34 @@ func coveredBy(c resourceapi.DeviceConstraint, list []*request) (covered []*requ
 	return covered
 }
 
-// find returns what the requests find of the attribute.
-func find(name resourceapi.FullyQualifiedName, covered []*request) *constraint {
-	c := &constraint{attribute: name}
+// find adds what the requests find of the attribute.
+func (c *constraint) find(covered []*request) {
 	for _, r := range covered {
 		found := finds{r, r.left, make(map[string][]string)}
 		for _, d := range r.left {
-			if value, has := attributeOf(d.Device, name); has {
+			for _, value := range c.valuesOf(d) {
 				found.values[value] = append(found.values[value], d.Name)
 			}
 		}
 		c.requests = append(c.requests, found)
 	}
-	return c
+}
+
+// valuesOf returns the values of the device that the scheduler compares. A scheduler that knows
+// no lists takes a device with one, but together with no other device.
+func (c *constraint) valuesOf(d fit) []string {
+	list, one := elementsOf(d.Device, c.attribute)
+	if text, has := attributeOf(d.Device, c.attribute); has && !one && !c.lists {
+		return []string{text}
+	}
+	return list
 }
 
 // apply keeps the devices with a value that suits.
 func (c *constraint) apply(suits func(value string) bool) {
 	for _, r := range c.requests {
 		blocks := r.stage(StageConstraint, &r.counts.Left.Constraint, func(d fit) bool {
-			value, has := attributeOf(d.Device, c.attribute)
-			return has && suits(value)
+			return slices.ContainsFunc(c.valuesOf(d), suits)
 		})
 		if blocks {
 			r.broken = c
@@ -84,11 +93,11 @@ func (c *constraint) apply(suits func(value string) bool) {
 // applyMatch keeps the devices whose value suits all covered requests. A value suits a
 // request if the request, or one of its alternatives, finds as many devices with it as
 // it wants.
-func applyMatch(name resourceapi.FullyQualifiedName, covered []*request) {
+func applyMatch(c constraint, covered []*request) {
 	if slices.ContainsFunc(covered, func(r *request) bool { return r.counts.Blocks != "" && !strings.Contains(r.Name, "/") }) {
 		return // nothing can meet the constraint, but the constraint is not the reason
 	}
-	c := find(name, covered)
+	c.find(covered)
 	c.apply(func(value string) bool {
 		met := make(map[string]bool)
 		for _, r := range c.requests {
@@ -104,8 +113,8 @@ func applyMatch(name resourceapi.FullyQualifiedName, covered []*request) {
 }
 
 // applyDistinct requires as many different values as devices.
-func applyDistinct(name resourceapi.FullyQualifiedName, covered []*request) {
-	c := find(name, covered)
+func applyDistinct(c constraint, covered []*request) {
+	c.find(covered)
 	c.distinct = true
 	for _, r := range covered {
 		if !strings.Contains(r.Name, "/") {

@@ -85,7 +85,7 @@ func (v *View) Ask(claims []Claim) *Facts {
 			}
 			facts.requests = append(facts.requests, list[first:])
 		}
-		applyConstraints(used.Claim.Spec.Devices.Constraints, list)
+		applyConstraints(used.Claim.Spec.Devices.Constraints, list, v.Features.ListTypeAttributes)
 		if facts.holds == nil && slices.ContainsFunc(list, func(r *request) bool { return r.counts.Blocks.order() >= StageTaint.order() }) {
 			facts.holds = v.Holds()
 		}

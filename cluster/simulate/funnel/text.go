@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
@@ -13,21 +14,48 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
-// attributeOf returns a value of the device as text. Two values are equal if and only
-// if their texts are equal.
+// attributeOf returns a value of the device as text, such as [0, 1] for a list.
 func attributeOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (text string, has bool) {
+	list, one := elementsOf(d, name)
+	text = strings.Join(list, ", ")
+	if !one && len(list) > 0 {
+		text = "[" + text + "]"
+	}
+	return text, len(list) > 0
+}
+
+// elementsOf returns the elements of a list as text, each once, or one value. Two of them are equal if and
+// only if their texts are equal.
+func elementsOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (list []string, one bool) {
 	value, _ := spelling.Attribute(d.Slice.Spec.Driver, d.Attributes, name)
 	switch {
 	case value.StringValue != nil:
-		return fmt.Sprintf("%q", *value.StringValue), true
+		return []string{fmt.Sprintf("%q", *value.StringValue)}, true
 	case value.IntValue != nil:
-		return fmt.Sprint(*value.IntValue), true
+		return []string{fmt.Sprint(*value.IntValue)}, true
 	case value.BoolValue != nil:
-		return fmt.Sprint(*value.BoolValue), true
+		return []string{fmt.Sprint(*value.BoolValue)}, true
 	case value.VersionValue != nil:
-		return "v" + *value.VersionValue, true
+		return []string{"v" + *value.VersionValue}, true
 	}
-	return "", false
+	add := func(text string) {
+		if !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	for _, text := range value.StringValues {
+		add(fmt.Sprintf("%q", text))
+	}
+	for _, number := range value.IntValues {
+		add(fmt.Sprint(number))
+	}
+	for _, flag := range value.BoolValues {
+		add(fmt.Sprint(flag))
+	}
+	for _, version := range value.VersionValues {
+		add("v" + version)
+	}
+	return list, false
 }
 
 // capacityOf returns a capacity of the device as text.

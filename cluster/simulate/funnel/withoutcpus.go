@@ -36,7 +36,7 @@ func (c noValue) near(zone int, numaNode string) (selectors []string) {
 			continue
 		}
 		kind, _ := attributeOf(d.Device, deviceclasses.FullName(deviceclasses.AttributeKind))
-		if id, has := attributeOf(d.Device, c.attribute); !has || id != numaNode || !deviceclasses.IsZoneKind(strings.Trim(kind, `"`)) {
+		if ids, _ := elementsOf(d.Device, c.attribute); !slices.Contains(ids, numaNode) || !deviceclasses.IsZoneKind(strings.Trim(kind, `"`)) {
 			continue
 		}
 		if _, hasCPUs := d.Capacity[deviceclasses.CapacityCPU]; hasCPUs {
@@ -45,11 +45,15 @@ func (c noValue) near(zone int, numaNode string) (selectors []string) {
 		nearest, _ = attributeOf(d.Device, deviceclasses.FullName(deviceclasses.AttributeNearest))
 	}
 	domain, id, _ := strings.Cut(string(c.attribute), "/")
-	values := c.requests[zone].values
-	for _, value := range sortedNames(values) {
-		if nearest == "" || nearest == value {
-			selectors = append(selectors, fmt.Sprintf("device.attributes[%q].?%s.orValue(-1) == %s (%s)", domain, id, value, strings.Join(values[value], ", ")))
+	names := make(map[string][]string) // by value, which may be a list
+	for _, d := range c.requests[zone].devices {
+		if ids, _ := elementsOf(d.Device, c.attribute); len(ids) > 0 && (nearest == "" || slices.Contains(ids, nearest)) {
+			value, _ := attributeOf(d.Device, c.attribute)
+			names[value] = append(names[value], d.Name)
 		}
+	}
+	for _, value := range sortedNames(names) {
+		selectors = append(selectors, fmt.Sprintf("device.attributes[%q].?%s.orValue(-1) == %s (%s)", domain, id, value, strings.Join(names[value], ", ")))
 	}
 	return selectors
 }

@@ -22,7 +22,7 @@ func checkRoots(nodes []node, wish manifest.Wish) error {
 			return fmt.Errorf("no device of class %s has the attribute %s, which pairs have in common: driver %s does not publish it", wanted.Class, pcieRoot, driversOf(all))
 		}
 	}
-	if !slices.ContainsFunc(nodes, func(n node) bool { return n.pairs(nil, wish) > 0 }) {
+	if !slices.ContainsFunc(nodes, func(n node) bool { return n.pairs(nil, "", wish) > 0 }) {
 		return fmt.Errorf("no PCIe root of the slices has devices of the classes %s: there are no pairs", classesOf(wish))
 	}
 	return nil

@@ -74,29 +74,33 @@ func fit(nodes []node, wish manifest.Wish) (fits bool, most int) {
 func (n node) fits(wish manifest.Wish) (enough bool, most int) {
 	count := int(wish.Devices[0].Count)
 	if !wish.HasShares() {
-		most = n.pairs(nil, wish)
+		most = n.pairs(nil, "", wish)
 		return most >= count, most
 	}
-	suitable := make(map[string]bool) // NUMA nodes; each share is on another one
+	suitable := make(map[string]bool) // NUMA nodes of zones; each share is on others
 	for _, zone := range n.zones {
-		pairs := n.pairs(zone, wish)
+		pairs := 0
+		at := valuesOf(zone, numaNode)
+		for _, numaNode := range append(at, "") { // all devices of a share have one in common
+			pairs = max(pairs, n.pairs(zone, numaNode, wish))
+		}
 		most = max(most, pairs)
 		if pairs >= count/wish.Shares {
-			suitable[valueOf(zone, numaNode)] = true
+			suitable[strings.Join(at, ",")] = true
 		}
 	}
 	return len(suitable) >= wish.Shares, most
 }
 
-// pairs counts the pairs of the node that are near a zone; nil means anywhere. Under one
-// PCIe root, there are as many as there are devices of the rarest class.
-func (n node) pairs(zone *inventory.Device, wish manifest.Wish) (pairs int) {
+// pairs counts the pairs of the node that are near a zone, on this NUMA node of it; nil means
+// anywhere. Under one PCIe root, there are as many as there are devices of the rarest class.
+func (n node) pairs(zone *inventory.Device, numaNode string, wish manifest.Wish) (pairs int) {
 	byRoot := make(map[string][]int) // numbers of devices by class
 	for class, devices := range n.devices {
 		for _, d := range devices {
 			near := wish.Devices[class].Near
 			root := valueOf(d, pcieRoot)
-			if root == "" || zone != nil && near != "" && !same(d, zone, near) {
+			if root == "" || zone != nil && near != "" && !(hasValue(d, near, numaNode) && hasValue(zone, near, numaNode)) {
 				continue
 			}
 			if byRoot[root] == nil {
@@ -129,20 +133,28 @@ func keysOf(nodes []node) (keys []resourceapi.FullyQualifiedName) {
 	return append([]resourceapi.FullyQualifiedName{numaNode}, keys...)
 }
 
-// same reports whether both devices have the attribute, with the same value.
-func same(a, b *inventory.Device, name resourceapi.FullyQualifiedName) bool {
-	value := valueOf(a, name)
-	return value != "" && value == valueOf(b, name)
+// hasValue reports whether an attribute of the device has the value, alone or in a list.
+func hasValue(d *inventory.Device, name resourceapi.FullyQualifiedName, value string) bool {
+	return slices.Contains(valuesOf(d, name), value)
 }
 
 // valueOf returns the value of an attribute as text; "" if the device lacks it, or if it is
 // neither a text nor a number.
 func valueOf(d *inventory.Device, name resourceapi.FullyQualifiedName) string {
-	switch value, _ := spelling.Attribute(d.Slice.Spec.Driver, d.Attributes, name); {
-	case value.StringValue != nil:
-		return *value.StringValue
-	case value.IntValue != nil:
-		return fmt.Sprint(*value.IntValue)
+	return strings.Join(valuesOf(d, name), ",")
+}
+
+// valuesOf returns the elements of a list as text, or one value.
+func valuesOf(d *inventory.Device, name resourceapi.FullyQualifiedName) (values []string) {
+	value, _ := spelling.Attribute(d.Slice.Spec.Driver, d.Attributes, name)
+	if value.StringValue != nil {
+		return []string{*value.StringValue}
 	}
-	return ""
+	if value.IntValue != nil {
+		return []string{fmt.Sprint(*value.IntValue)}
+	}
+	for _, number := range value.IntValues {
+		values = append(values, fmt.Sprint(number))
+	}
+	return append(values, value.StringValues...)
 }

@@ -112,6 +112,27 @@ func TestConstraintsAreThoseThatDevicesMeet(t *testing.T) {
 	}
 }
 
+// A zone of several NUMA nodes is near the devices of each of them, but those of a share have
+// one in common.
+func TestZonesOfSeveralNUMANodesHavePairs(t *testing.T) {
+	zones := object.SliceText("dra.numa", "dra.numa", "[{name: socket-0, attributes: {kind: {string: zone}, "+
+		"resource.kubernetes.io/numaNode: {ints: [0, 1]}, dra.net/numaNode: {ints: [0, 1]}, gpu.amd.com/numaNode: {ints: [0, 1]}}}]")
+	four := [][2]int{{1, 0}, {2, 0}, {3, 1}, {4, 1}}
+	objects := object.Snapshot(t, zones, slice("gpu.example.com", nvidiaDev, four...), slice("dra.net", dranet, four...))
+	got, err := Choose(objects, pairsOf(2, 1))
+	if err != nil || got.Devices[0].Near != "resource.kubernetes.io/numaNode" || got.Devices[1].Near != "dra.net/numaNode" {
+		t.Errorf("%+v, %v", got.Devices, err)
+	}
+	for want, wish := range map[string]manifest.Wish{
+		"3 pairs for a share: a NUMA node of the slices has 2 at most; want fewer pairs or more shares": pairsOf(3, 1),
+		"2 shares with 1 pairs each, on different NUMA nodes: no node of the slices has as many":        pairsOf(2, 2),
+	} {
+		if _, err := Choose(objects, wish); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // Without a share, devices need no NUMA node, but must be on one node of the cluster.
 func TestPairsWithoutShare(t *testing.T) {
 	objects := object.Snapshot(t, slice("gpu.example.com", nvidia, [2]int{1, 0}, [2]int{2, 0}), slice("dra.net", nowhere, [2]int{1, 0}, [2]int{2, 0}))
