@@ -47,7 +47,7 @@ func Attributes() []AttributeRow {
 func ZoneAttributes() []AttributeRow {
 	return of(ZoneKinds(), slices.Concat([]AttributeRow{
 		{Name: AttributeKind, Words: ZoneKinds(), Means: "`zone`, or `isolated` for [isolated CPUs](#isolated-cpus); PCI functions have `gpu`, `nic`, `nvme` or `pci`, and pools of [level-3 caches](cache.md) have `cache`"},
-	}, numaNode("the kernel's id of the NUMA node", "the same id", "the zone has several NUMA nodes"), []AttributeRow{
+	}, numaNode("the kernel's id of the NUMA node, or [a list](#zones-of-several-numa-nodes)", "the same", "the zone has several NUMA nodes, and the cluster no lists"), []AttributeRow{
 		{Name: AttributeSocket, Type: Number, Means: "the kernel's id of the socket; for [memory without CPUs](#memory-without-cpus), that of the nearest CPUs", Absent: "the NUMA nodes of the zone are on several sockets, or the kernel does not say"},
 		{Name: AttributeL3, Type: Number, Means: "the kernel's id of the level-3 cache", Absent: "the zone is not `l3-<id>`, and the node does not [divide its caches](cache.md)"},
 		{Name: AttributeThreadsPerCore, Type: Number, Means: "CPUs (hardware threads) of a core: the largest number on the NUMA nodes of the zone; 0 if those have no CPUs"},
@@ -132,9 +132,9 @@ func numaNode(means, same, absent string) (rows []AttributeRow) {
 }
 
 // DeviceAttributes returns the attributes of a device from their values by name, of which
-// AttributeKind is one. A value is a string, an int or a bool, or points to one. The device
-// lacks an attribute whose value is an empty string or a nil pointer. Strings are cut to
-// the limit of the API.
+// AttributeKind is one. A value is a string, an int or a bool, or points to one, or a list of
+// numbers. The device lacks an attribute whose value is an empty string or a nil pointer.
+// Strings are cut to the limit of the API.
 func DeviceAttributes(rows []AttributeRow, values map[resourceapi.QualifiedName]any) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
 	attributes := make(map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, len(rows))
 	kind := values[AttributeKind].(string)
@@ -154,6 +154,8 @@ func DeviceAttributes(rows []AttributeRow, values map[resourceapi.QualifiedName]
 			if value != nil {
 				attributes[row.Name] = resourceapi.DeviceAttribute{IntValue: new(int64(*value))}
 			}
+		case []int64:
+			attributes[row.Name] = resourceapi.DeviceAttribute{IntValues: value}
 		case bool:
 			attributes[row.Name] = resourceapi.DeviceAttribute{BoolValue: &value}
 		case *bool:

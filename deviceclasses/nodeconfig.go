@@ -70,6 +70,12 @@ const (
 	AccountingRequests = "pod-requests" // the requests of pods, so that pods can share claims
 )
 
+// Values of NodeConfig.NUMANodeLists. The default is NUMANodeListsAuto.
+const (
+	NUMANodeListsAuto  = "auto"  // if the feature gate DRAListTypeAttributes of the API server is on
+	NUMANodeListsNever = "never" // no, for a scheduler whose gate is off
+)
+
 // NodeConfig is the operator's configuration of nodes. It is a file that the daemon
 // reads when it starts.
 type NodeConfig struct {
@@ -158,6 +164,12 @@ type NodeSettings struct {
 	//
 	//	numaNodeKeys: [fpga.example.com/numaNode]
 	NUMANodeKeys []resourceapi.QualifiedName `json:"numaNodeKeys,omitempty"`
+	// NUMANodeLists says whether a zone of several NUMA nodes, as zoneBy: socket or machine
+	// makes it, has the list of their ids under the keys of the NUMA node. The daemon can ask
+	// the API server for the gate, but not the scheduler.
+	//
+	//	numaNodeLists: never
+	NUMANodeLists string `json:"numaNodeLists,omitempty"`
 	// Devices selects the PCI functions that are published as devices. Without it, none
 	// are published.
 	//
@@ -238,6 +250,7 @@ func (s NodeSettings) validate() error {
 		choice{"zoneBy", s.ZoneBy, ZoneBys()},
 		choice{"zoneOrder", s.ZoneOrder, ZoneOrders()},
 		choice{"accounting", s.Accounting, []string{AccountingAuto, AccountingRequests}},
+		choice{"numaNodeLists", s.NUMANodeLists, []string{NUMANodeListsAuto, NUMANodeListsNever}},
 	); err != nil {
 		return err
 	}

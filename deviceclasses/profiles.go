@@ -32,6 +32,7 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
 			settings.ZoneOrder = cmp.Or(profile.ZoneOrder, settings.ZoneOrder)
 			settings.Accounting = cmp.Or(profile.Accounting, settings.Accounting)
+			settings.NUMANodeLists = cmp.Or(profile.NUMANodeLists, settings.NUMANodeLists)
 			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
 			settings.Cache = cmp.Or(profile.Cache, settings.Cache)
 			settings.Performance = cmp.Or(profile.Performance, settings.Performance)
@@ -125,6 +126,7 @@ func (s NodeSettings) named() map[string]bool {
 		"otherCPUDrivers":    s.OtherCPUDrivers != nil,
 		"otherMemoryDrivers": s.OtherMemoryDrivers != nil,
 		"numaNodeKeys":       s.NUMANodeKeys != nil,
+		"numaNodeLists":      s.NUMANodeLists != "",
 		"devices":            s.Devices != nil,
 		"cache":              s.Cache != nil,
 		"performance":        s.Performance != nil,

@@ -36,7 +36,7 @@ func TestEveryCapacityCountsInTheNodesAllocatable(t *testing.T) {
 func TestAnOpenDriverMapsCapacitiesOnceItIsTold(t *testing.T) {
 	d := newDisk(t).open()
 	for _, want := range []bool{false, true} {
-		d.SetNodeAllocatable(want)
+		d.SetGates(func(g *Gates) { g.NodeAllocatable = want })
 		for _, device := range d.Publish(nil, cpuset.Set{}).Devices {
 			if got := device.NodeAllocatableResources != nil; got != want {
 				t.Errorf("%s maps capacities: %t, want %t", device.Name, got, want)

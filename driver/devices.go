@@ -18,7 +18,7 @@ import (
 func (c Config) zones(caches *dividing.Caches) zones.Settings {
 	settings := zones.Settings{
 		ZoneBy: c.ZoneBy, Exclusivity: string(c.Exclusivity), Reserved: c.Reserved,
-		ReservedMemory: c.ReservedMemory, NodeAllocatable: c.NodeAllocatable, Groups: c.Groups, MadeUp: c.MadeUp,
+		ReservedMemory: c.ReservedMemory, NodeAllocatable: c.NodeAllocatable, NUMANodeLists: c.NUMANodeLists, Groups: c.Groups, MadeUp: c.MadeUp,
 		Excluded: c.ExcludedZones,
 	}
 	settings.L3 = caches.Zones()
@@ -35,9 +35,9 @@ func (c Config) Dividing() *dividing.Config {
 	return &settings
 }
 
-// counting returns the config with NodeAllocatable set.
-func (c Config) counting(allocatable bool) Config {
-	c.NodeAllocatable = allocatable
+// with returns the config with these gates.
+func (c Config) with(gates Gates) Config {
+	c.Gates = gates
 	return c
 }
 
@@ -107,7 +107,7 @@ func Resources(nodeName string, devices []resourceapi.Device) resourceslice.Driv
 	devices = attached.WithCounters(devices)
 	pool := resourceslice.Pool{}
 	size := resourceapi.ResourceSliceMaxDevices
-	if slices.ContainsFunc(devices, func(d resourceapi.Device) bool { return len(d.Taints)+len(d.ConsumesCounters) > 0 }) {
+	if slices.ContainsFunc(devices, func(d resourceapi.Device) bool { return len(d.Taints)+len(d.ConsumesCounters) > 0 || HasList(d) }) {
 		size = resourceapi.ResourceSliceMaxDevicesWithAdvancedFeatures
 	}
 	for part := range slices.Chunk(devices, size) {

@@ -53,28 +53,30 @@ const Name = deviceclasses.DriverName
 
 // Config is what the operator and the start-up probes decide for one node.
 type Config struct {
-	NodeName        string                      // also the name of the node's only pool
-	BootID          string                      // the kernel's random id of this boot
-	Reserved        cpuset.Set                  // CPUs that no claim gets
-	ReservedMemory  zones.Reservations          // memory and hugepages that no claim gets
-	ExcludedZones   []string                    // names of zones that are not published
-	ZoneBy          string                      // what one zone is, as in a NodeConfig; "" means a NUMA node
-	ZoneOrder       string                      // in which order zones are published, as in a NodeConfig; "" means that of the zones
-	Groups          []string                    // of which each zone takes one claim, as in a NodeConfig
-	Exclusivity     Exclusivity                 // who keeps other tasks off a claim's CPUs
-	Hook            cdi.Hook                    // where numa-pin is on the host; none if the machine is made up
-	MadeUp          bool                        // the node only pretends to have this machine
-	NodeAllocatable bool                        // see [Driver.SetNodeAllocatable]; devices say how the scheduler counts claims in the node's allocatable
-	Attached        attached.Selection          // PCI functions that are published
-	Machine         fs.FS                       // has the folder sys: a PCI function is read again when it is prepared
-	Drivers         *binding.Host               // binds kernel drivers that claims want; nil if this node binds none
-	ClaimsBind      bool                        // claims can ask for kernel drivers, and not only their DeviceClasses
-	CPUDrivers      []string                    // names of other drivers that give out CPUs, whatever their devices say
-	MemoryDrivers   []string                    // and that give out memory
-	NUMANodeKeys    []resourceapi.QualifiedName // as in a NodeConfig; nil means the default
-	Caches          *dividing.Config            // how level-3 caches are divided; nil if they are not
-	Tuning          *tuning.Config              // how CPUs are made fast and quiet for claims; nil if they are not
-	StaticSpecs     fs.FS                       // /etc/cdi, the static CDI specs of other programs; nil for none
+	NodeName       string                      // also the name of the node's only pool
+	BootID         string                      // the kernel's random id of this boot
+	Reserved       cpuset.Set                  // CPUs that no claim gets
+	ReservedMemory zones.Reservations          // memory and hugepages that no claim gets
+	ExcludedZones  []string                    // names of zones that are not published
+	ZoneBy         string                      // what one zone is, as in a NodeConfig; "" means a NUMA node
+	ZoneOrder      string                      // in which order zones are published, as in a NodeConfig; "" means that of the zones
+	Groups         []string                    // of which each zone takes one claim, as in a NodeConfig
+	Exclusivity    Exclusivity                 // who keeps other tasks off a claim's CPUs
+	Hook           cdi.Hook                    // where numa-pin is on the host; none if the machine is made up
+	MadeUp         bool                        // the node only pretends to have this machine
+	Attached       attached.Selection          // PCI functions that are published
+	Machine        fs.FS                       // has the folder sys: a PCI function is read again when it is prepared
+	Drivers        *binding.Host               // binds kernel drivers that claims want; nil if this node binds none
+	ClaimsBind     bool                        // claims can ask for kernel drivers, and not only their DeviceClasses
+	CPUDrivers     []string                    // names of other drivers that give out CPUs, whatever their devices say
+	MemoryDrivers  []string                    // and that give out memory
+	NUMANodeKeys   []resourceapi.QualifiedName // as in a NodeConfig; nil means the default
+	Caches         *dividing.Config            // how level-3 caches are divided; nil if they are not
+	Tuning         *tuning.Config              // how CPUs are made fast and quiet for claims; nil if they are not
+	StaticSpecs    fs.FS                       // /etc/cdi, the static CDI specs of other programs; nil for none
+
+	// Gates are those at the start: see [Driver.SetGates].
+	Gates
 
 	// Hugepages reads what is free on the NUMA nodes. If it is nil, new claims are not
 	// compared with that.
@@ -130,7 +132,7 @@ type Driver struct {
 
 	releasing map[types.UID]bool // by UID of a claim: its last Unprepare has not succeeded
 
-	allocatable bool // Config.NodeAllocatable, as it was set last
+	gates Gates // Config.Gates, as they were set last
 
 	published published // only Publish uses it
 }
@@ -149,7 +151,7 @@ var ErrNotRecovered = errors.New("the grants of this node are not recovered yet"
 // or of another build, or if it is lost and a CDI spec cannot be read. A start without
 // grants would give away CPUs that containers run on.
 func Open(machine numa.Machine, config Config, state, specs *os.Root) (*Driver, error) {
-	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), releasing: make(map[types.UID]bool), allocatable: config.NodeAllocatable, records: newRecords(state), specs: cdi.NewStore(specs)}
+	d := &Driver{config: config, lastPrepare: make(map[types.UID]uint64), releasing: make(map[types.UID]bool), gates: config.Gates, records: newRecords(state), specs: cdi.NewStore(specs)}
 	d.functions = &functions{config: &d.config, specs: []fs.FS{specs.FS()}}
 	if config.StaticSpecs != nil {
 		d.functions.specs = append(d.functions.specs, config.StaticSpecs)

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"maps"
+	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 
@@ -9,22 +10,26 @@ import (
 )
 
 // withNUMANodeKeys returns the devices with the NUMA node under these keys and that of
-// Kubernetes only. Keys nil means that the devices stay as they are.
+// Kubernetes only. Keys nil means those of the default. A list of NUMA nodes is under as many
+// of them as the API has room for: half a list would say that the device is not near the
+// other NUMA nodes.
 func withNUMANodeKeys(devices []resourceapi.Device, keys []resourceapi.QualifiedName) []resourceapi.Device {
-	if keys == nil {
-		return devices
-	}
+	defaults := deviceclasses.NUMANodeAttributes()
 	for i := range devices {
 		node, has := devices[i].Attributes[deviceclasses.AttributeNUMANode]
-		if !has {
+		if !has || keys == nil && !HasList(devices[i]) {
 			continue
 		}
 		attributes := maps.Clone(devices[i].Attributes)
-		for _, key := range deviceclasses.NUMANodeAttributes() {
+		for _, key := range defaults {
 			delete(attributes, key)
 		}
-		attributes[deviceclasses.AttributeNUMANode] = node
-		for _, key := range keys {
+		wanted := defaults
+		if keys != nil {
+			wanted = slices.Concat(defaults[:1], keys)
+		}
+		room := (resourceapi.ResourceSliceMaxAttributeValuesPerDevice - len(attributes)) / max(1, len(node.IntValues))
+		for _, key := range wanted[:min(room, len(wanted))] {
 			attributes[key] = node
 		}
 		devices[i].Attributes = attributes

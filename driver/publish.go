@@ -40,7 +40,7 @@ type published struct {
 	taken    cpuset.Set
 	devices  []resourceapi.Device
 
-	allocatable bool
+	gates Gates
 }
 
 // Publish returns what the node publishes now. Fault says how the cgroups of a share's
@@ -68,15 +68,15 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) stri
 		taken = taken.Union(grant.CPUs())
 	}
 	changed := last.machine != seen.machine || !maps.Equal(tainted, last.faults) || blocked != last.blocked || taken != last.taken ||
-		!maps.Equal(seen.withheld, last.withheld) || seen.caches != last.caches || seen.allocatable != last.allocatable || !slices.EqualFunc(strays, last.strays, ledger.Share.Equal)
+		!maps.Equal(seen.withheld, last.withheld) || seen.caches != last.caches || seen.gates != last.gates || !slices.EqualFunc(strays, last.strays, ledger.Share.Equal)
 	renewed := false
 	if changed {
-		all := devices(seen.machine, d.config.counting(seen.allocatable), seen.caches, holdings{strays, blocked, taken}, tainted)
+		all := devices(seen.machine, d.config.with(seen.gates), seen.caches, holdings{strays, blocked, taken}, tainted)
 		taintWithheld(all, seen.withheld)
 		if renewed = last.machine == nil || !SameDevices(all, last.devices) || first(all) != first(last.devices); !renewed {
 			all = last.devices
 		}
-		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, taken, all, seen.allocatable}
+		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, taken, all, seen.gates}
 	}
 	return Publication{last.devices, renewed, problems, missing, d.Unmet()}
 }

@@ -61,7 +61,7 @@ func TestRivals(t *testing.T) {
 
 func TestZonesWithoutMemoryKeepTheirCPUs(t *testing.T) {
 	machine := testMachine()
-	all := Devices(machine, Config{Exclusivity: ExclusivityKernel, NodeAllocatable: true}, nil)
+	all := Devices(machine, Config{Exclusivity: ExclusivityKernel, Gates: Gates{NodeAllocatable: true}}, nil)
 	function := resourceapi.Device{Name: "gpu", Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {}}}
 	before := make([]resourceapi.Device, len(all))
 	for i := range all {

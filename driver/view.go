@@ -27,12 +27,12 @@ type view struct {
 	orphans    int
 	undone     undone
 
-	allocatable bool
+	gates Gates
 }
 
 // show makes the current state the view. The caller holds the lock.
 func (d *Driver) show() {
-	d.shown.Store(&view{d.layout.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.dividing.Current(), len(d.orphans), d.undone, d.allocatable})
+	d.shown.Store(&view{d.layout.machine, d.grants, d.blocked, d.downgraded, d.withheldFunctions(), d.dividing.Current(), len(d.orphans), d.undone, d.gates})
 }
 
 // SetDowngraded tells the driver which CPUs of shares are in no partition now, because
@@ -72,7 +72,7 @@ func (d *Driver) use(machine numa.Machine) {
 
 // useDevices remembers what the node would publish if there were no claims.
 func (d *Driver) useDevices() {
-	d.layout = d.layout.with(devices(d.layout.machine, d.config.counting(d.allocatable), d.dividing.Current(), holdings{}, nil))
+	d.layout = d.layout.with(devices(d.layout.machine, d.config.with(d.gates), d.dividing.Current(), holdings{}, nil))
 }
 
 // Grant is what a claim holds; held is false if it holds nothing.
@@ -86,16 +86,6 @@ func (d *Driver) Blocked() (cpus cpuset.Set) {
 		cpus = cpus.Union(held.CPUs)
 	}
 	return cpus
-}
-
-// SetNodeAllocatable sets [Config.NodeAllocatable], which only the API server knows, from
-// the next Publish on.
-func (d *Driver) SetNodeAllocatable(counts bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.allocatable = counts
-	d.useDevices()
-	d.show()
 }
 
 // Config is what the driver was opened with.

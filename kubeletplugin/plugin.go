@@ -131,6 +131,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		return p.helper.PublishResources(ctx, resources)
 	})
 	p.publisher.rehearsed = options.Rehearsed
+	p.publisher.noLists = func() { d.SetGates(func(gates *driver.Gates) { gates.NUMANodeLists = false }) }
 	p.publisher.suspects = d.Suspects
 	p.publisher.mode = &modeNews{state: options.State, mode: d.Config().Exclusivity, why: options.ModeReason}
 	p.show(nil)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -58,6 +60,7 @@ type publisher struct {
 	readiness *Readiness
 
 	rehearsed func() error // as in Options
+	noLists   func()       // is told that the API server takes no lists any more
 	mode      *modeNews    // nil: no events about the mode
 
 	withoutConflicts withoutConflicts
@@ -278,6 +281,9 @@ func (p *publisher) rehearse(ctx context.Context, resources resourceslice.Driver
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	for _, slice := range wantedSlices(p.nodeName, resources) {
 		answer, err := p.client.ResourceV1().ResourceSlices().Create(ctx, slice.DeepCopy(), dryRun)
+		if apierrors.IsInvalid(err) && slices.ContainsFunc(slice.Spec.Devices, driver.HasList) {
+			p.noLists() // their gate is off since the daemon asked; the next devices have none
+		}
 		if err != nil {
 			return fmt.Errorf("create ResourceSlice (dry run): %w", err)
 		}

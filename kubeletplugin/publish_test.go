@@ -38,6 +38,7 @@ const node = "node-1"
 type cluster struct {
 	*fake.Clientset
 	gateOff atomic.Bool
+	noLists atomic.Bool  // it drops lists, and then refuses attributes without a value
 	events  atomic.Int32 // created so far
 	version atomic.Int64 // of the slice that was stored last
 	slow    atomic.Bool  // to list the slices of all drivers
@@ -102,6 +103,9 @@ func (c *cluster) admit(action clienttesting.Action) (handled bool, _ runtime.Ob
 				slice.Spec.Devices[i].Capacity[name] = capacity
 			}
 		}
+	}
+	if _, update := action.(clienttesting.UpdateActionImpl); c.noLists.Load() && !update && slices.ContainsFunc(slice.Spec.Devices, driver.HasList) {
+		return true, nil, notValid()
 	}
 	create, ok := action.(clienttesting.CreateActionImpl)
 	return ok && len(create.CreateOptions.DryRun) > 0, slice, nil
@@ -201,6 +205,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{NodeName: node})}
 	p := newPublisher(tardy{c}, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.rehearsed = c.rehearsed
+	p.noLists = func() { p.set(testDevices()) } // as the driver's next Publish does
 	p.suspects = driver.SuspectsOf
 	p.set(testDevices())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -288,6 +293,31 @@ func TestSwitchedOffGateIsNamedAndHeals(t *testing.T) {
 		if devices := devicesOf(t, c); !resourceslice.DevicesDeepEqual(devices, testDevices()) {
 			t.Errorf("published %v", devices)
 		}
+	})
+}
+
+// The gate of lists can be switched off while the daemon runs. Then the devices do without.
+func TestListsThatAreNotTakenAnyMoreAreLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		withList := func(fault ...string) []resourceapi.Device {
+			devices := testDevices(fault...)
+			devices[0].Attributes[deviceclasses.AttributeNUMANode] = resourceapi.DeviceAttribute{IntValues: []int64{0, 1}}
+			return devices
+		}
+		c := newCluster()
+		p := startReady(t, c)
+		stored := func(want []resourceapi.Device) {
+			t.Helper()
+			if !until(30*time.Second, func() bool { return resourceslice.DevicesDeepEqual(devicesOf(t, c), want) }) {
+				t.Fatalf("published %v, want %v", devicesOf(t, c), want)
+			}
+			waitReady(t, p, time.Second)
+		}
+		p.set(withList())
+		stored(withList())
+		c.noLists.Store(true)
+		p.set(withList(deviceclasses.FaultBlocked))
+		stored(testDevices())
 	})
 }
 

@@ -275,6 +275,20 @@ func TestDevicesOfNoOneNodeAreElsewhere(t *testing.T) {
 	}
 }
 
+// A zone of several NUMA nodes is beside them, and its list is text.
+func TestZoneOfSeveralNUMANodesIsBesideThem(t *testing.T) {
+	const name = "resource.kubernetes.io/numaNode"
+	c := occupied.New(t)
+	c.AddNode("n")
+	socket := zone("socket-0", 0)
+	socket.Attributes[name] = resourceapi.DeviceAttribute{IntValues: []int64{0, 1}}
+	c.AddSlice("n", driver.Name, socket, zone("numa-2", 2))
+	node := holdings.Of(&c.Snapshot).Nodes[0]
+	if len(node.NUMANodes) != 1 || len(node.Devices) != 1 || node.Devices[0].Name != "socket-0" || node.Devices[0].Attributes[name] != "0, 1" || node.Totals[0].Total.String() != "16" {
+		t.Errorf("node %+v", node)
+	}
+}
+
 func TestTotalsAreNotKnownWhereAZoneIsNot(t *testing.T) {
 	c := occupied.New(t)
 	c.AddNode("n")

@@ -69,7 +69,8 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	}
 	o.zoneBy, o.zoneOrder = settings.ZoneBy, settings.ZoneOrder
 	o.cpuDrivers, o.memoryDrivers = settings.OtherCPUDrivers, settings.OtherMemoryDrivers
-	o.numaNodeKeys, o.groups, o.accounting = settings.NUMANodeKeys, settings.Groups, settings.Accounting
+	o.numaNodeKeys, o.numaNodeLists = settings.NUMANodeKeys, settings.NUMANodeLists
+	o.groups, o.accounting = settings.Groups, settings.Accounting
 	o.cachePools = settings.Cache
 	if settings.Performance != nil {
 		o.performance = *settings.Performance

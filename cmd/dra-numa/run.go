@@ -119,12 +119,7 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		return nil, err
 	}
 	shown.starting.begin("registering with the kubelet", nil)
-	var counts bool
-	var unknown error
-	if o.accounting != deviceclasses.AccountingRequests {
-		counts, unknown = kubeletplugin.CountsAllocatable(ctx, client, o.nodeName)
-	}
-	core.SetNodeAllocatable(counts)
+	askAgain, unknown := kubeletplugin.Learn(ctx, client, o.nodeName, core.SetGates, o.gates()...)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	if err := driver.CheckExcludedZones(n.machine, o.zoneBy, n.config.ExcludedZones); err != nil {
@@ -136,8 +131,8 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		return nil, err
 	}
 	if unknown != nil {
-		klog.FromContext(ctx).Error(unknown, "Claims are not counted in the node's allocatable until the API server answers")
-		running.Go(func() { core.SetNodeAllocatable(kubeletplugin.AskAllocatable(ctx, client, o.nodeName)) })
+		klog.FromContext(ctx).Error(unknown, "What feature gates are for stays off until the API server answers")
+		running.Go(func() { askAgain(ctx) })
 	}
 	rehearsal := newRehearsal(func(ctx context.Context) error { return o.rehearse(ctx, n) })
 	running.Go(func() { rehearsal.run(ctx) })
@@ -185,6 +180,18 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		plugin.Stop()
 		running.Wait()
 	}, nil
+}
+
+// gates returns the feature gates whose state changes what the node publishes.
+func (o options) gates() (gates []kubeletplugin.Gate) {
+	if o.accounting != deviceclasses.AccountingRequests {
+		gates = append(gates, kubeletplugin.NodeAllocatable())
+	}
+	severalNodes := o.zoneBy == deviceclasses.ZoneBySocket || o.zoneBy == deviceclasses.ZoneByMachine
+	if severalNodes && o.numaNodeLists != deviceclasses.NUMANodeListsNever {
+		gates = append(gates, kubeletplugin.NUMANodeLists())
+	}
+	return gates
 }
 
 // openNode reads the node again, because another daemon may have served it for a long

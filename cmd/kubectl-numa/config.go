@@ -18,6 +18,7 @@ import (
 type nodeConfig struct {
 	file   string
 	labels map[string]string
+	lists  bool // the cluster has lists of NUMA nodes
 }
 
 // addTo adds the flags to a command.
@@ -80,6 +81,7 @@ func (c nodeConfig) read(machine numa.Machine) (driver.Config, error) {
 	}
 	memory = slices.Concat(memory, ofNodes, excluded)
 	read := driver.Config{Reserved: reserved, ReservedMemory: memory, ExcludedZones: settings.Exclude.ZoneNames(), ZoneBy: settings.ZoneBy, ZoneOrder: settings.ZoneOrder, Groups: settings.Groups, NUMANodeKeys: settings.NUMANodeKeys, Attached: selection}
+	read.NUMANodeLists = c.lists && settings.NUMANodeLists != deviceclasses.NUMANodeListsNever
 	if settings.Cache != nil {
 		read.Caches = &dividing.Config{Pools: *settings.Cache}
 	}

@@ -41,6 +41,7 @@ func slicesOf(c cli, command *cobra.Command, read func() (numa.Machine, error)) 
 	p.config.addTo(command)
 	command.Flags().StringVar(&p.nodeName, "node-name", "", "`name` of the machine's Node; required")
 	p.exclusivity.addTo(command, "exclusivity", "", "whether the kernel keeps other tasks off the CPUs of a claim")
+	command.Flags().BoolVar(&p.config.lists, "numa-node-lists", false, "print lists of NUMA nodes, as where the feature gate DRAListTypeAttributes is on; numaNodeLists: never in --config prevents that")
 	p.output.addTo(command)
 	return func(context.Context, []string) error {
 		return p.run(read, command.Flags().Changed("exclusivity"))

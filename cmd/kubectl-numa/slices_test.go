@@ -93,6 +93,26 @@ func TestSlicesOfAProfile(t *testing.T) {
 	}
 }
 
+// No cluster is asked whether it has lists.
+func TestSlicesHaveListsOnlyIfAsked(t *testing.T) {
+	const list = "resource.kubernetes.io/numaNode:\n        ints:\n        - 0\n        - 1\n"
+	for name, row := range map[string]struct {
+		config string
+		flags  []string
+		want   bool
+	}{
+		"by default":  {"zoneBy: socket", nil, false},
+		"asked":       {"zoneBy: socket", []string{"--numa-node-lists"}, true},
+		"never":       {"zoneBy: socket\nnumaNodeLists: never", []string{"--numa-node-lists"}, false},
+		"by one node": {"zoneBy: numa", []string{"--numa-node-lists"}, false},
+	} {
+		args := []string{"slices", "--root", sample.Folder(t, "epyc-2s-nps4"), "--node-name", "n", "--config", file(t, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n"+row.config+"\n")}
+		if text := mustCall(t, append(args, row.flags...)...); strings.Contains(text, list) != row.want {
+			t.Errorf("%s: a list: %t in\n%s", name, !row.want, text)
+		}
+	}
+}
+
 // Caches that cannot be divided are missing, and a note says why.
 func TestSlicesOfANodeThatDividesItsCaches(t *testing.T) {
 	config := func(more string) string {

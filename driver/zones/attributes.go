@@ -18,7 +18,7 @@ const defaultMemoryTier = 4
 func (z Zone) values(machine *numa.Machine, settings Settings) map[resourceapi.QualifiedName]any {
 	return map[resourceapi.QualifiedName]any{
 		deviceclasses.AttributeKind:           z.kind(),
-		deviceclasses.AttributeNUMANode:       z.numaNode(),
+		deviceclasses.AttributeNUMANode:       z.numaNode(settings),
 		deviceclasses.AttributeSocket:         z.socket(machine),
 		deviceclasses.AttributeL3:             z.l3(settings),
 		deviceclasses.AttributeThreadsPerCore: z.ThreadsPerCore(machine),
@@ -45,11 +45,20 @@ func (z Zone) kind() string {
 	return deviceclasses.KindZone
 }
 
-func (z Zone) numaNode() *int {
-	if len(z.Nodes) > 1 {
+// numaNode returns the NUMA node, or the list of several of them. One node is never a list, which
+// no selector of a number matches.
+func (z Zone) numaNode(settings Settings) any {
+	switch {
+	case len(z.Nodes) == 1:
+		return z.Nodes[0]
+	case !settings.NUMANodeLists:
 		return nil
 	}
-	return &z.Nodes[0]
+	ids := make([]int64, len(z.Nodes))
+	for i, id := range z.Nodes {
+		ids[i] = int64(id)
+	}
+	return ids
 }
 
 // socket returns the socket of all NUMA nodes of the zone that have CPUs, or of the CPUs

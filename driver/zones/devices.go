@@ -22,6 +22,7 @@ type Settings struct {
 	Groups          []string     // as in a NodeConfig
 	MadeUp          bool         // the node only pretends to have this machine
 	NodeAllocatable bool         // the devices say how the scheduler counts claims in the node's allocatable
+	NUMANodeLists   bool         // zones of several NUMA nodes have the list of them
 
 	// L3 is the id of the level-3 cache of each zone with CPUs, by the name of its device,
 	// on nodes that divide these caches.

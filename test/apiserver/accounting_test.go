@@ -53,7 +53,7 @@ func openOffice(t *testing.T, admin kubernetes.Interface, node string, features 
 // publish has all CPUs of the node in slices, 4 in each of 4 zones.
 func (o office) publish(counted bool) {
 	o.t.Helper()
-	config := driver.Config{NodeName: o.node, Exclusivity: driver.ExclusivityKernel, NodeAllocatable: counted}
+	config := driver.Config{NodeName: o.node, Exclusivity: driver.ExclusivityKernel, Gates: driver.Gates{NodeAllocatable: counted}}
 	publishSlices(o.t.Context(), o.t, o.admin, o.node, driver.Resources(o.node, driver.Devices(rigMachine(), config, nil)).Pools[o.node].Slices)
 }
 
@@ -345,7 +345,7 @@ func (o office) mustCount(want bool, problem string) {
 	var counts bool
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if counts, err = kubeletplugin.CountsAllocatable(o.t.Context(), o.admin, o.node); err == nil || !strings.Contains(err.Error(), "not found") {
+		if counts, err = kubeletplugin.NodeAllocatable().Ask(o.t.Context(), o.admin, o.node); err == nil || !strings.Contains(err.Error(), "not found") {
 			break
 		}
 	}

@@ -55,6 +55,7 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"otherCPUDrivers":    {"[0]=cores.example.com"},
 		"otherMemoryDrivers": {"[0]=cxl.example.com"},
 		"numaNodeKeys":       {"[0]=fpga.example.com/numaNode"},
+		"numaNodeLists":      {"=never"},
 		"devices":            {".presets[0]=gpu"},
 		"cache":              {".os.ways=1", ".guaranteed.ways=10"},
 		"performance":        {".allow=class"},

@@ -111,11 +111,8 @@ func (d *daemon) start(ctx context.Context) (err error) {
 	if _, err := l.core.Recover(claims, nil); err != nil {
 		return err
 	}
-	counts, unknown := kubeletplugin.CountsAllocatable(ctx, client, d.node)
-	l.core.SetNodeAllocatable(counts)
-	if unknown != nil {
-		l.running.Go(func() { l.core.SetNodeAllocatable(kubeletplugin.AskAllocatable(ctx, client, d.node)) })
-	}
+	askAgain, _ := kubeletplugin.Learn(ctx, client, d.node, l.core.SetGates, kubeletplugin.NodeAllocatable())
+	l.running.Go(func() { askAgain(ctx) }) // ends at once if there was an answer
 	l.plugin, err = kubeletplugin.Start(ctx, l.core, kubeletplugin.Options{
 		Client: client, PluginDir: plugin, RegistryDir: filepath.Join(d.folder, registryFolder), CDIDir: cdi, State: state,
 		Claims: claims, Readiness: &l.readiness, Fatal: func(error) {}, // a daemon that has failed does not become ready
