@@ -1,7 +1,9 @@
 // Package apiserver has a real API server take what the driver publishes. It
 // needs a control plane without nodes and skips where the environment names
 // none: APISERVER_KUBECONFIG for one with default feature gates,
-// GATES_OFF_KUBECONFIG for one with DRAConsumableCapacity off.
+// GATES_OFF_KUBECONFIG for one with DRAConsumableCapacity off,
+// ALLOCATABLE_KUBECONFIG for one with DRANodeAllocatableResources and
+// LISTS_KUBECONFIG for one with DRAListTypeAttributes on.
 package apiserver
 
 import (

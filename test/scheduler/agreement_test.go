@@ -77,6 +77,13 @@ func TestSimulateAgreesWithTheScheduler(t *testing.T) {
 		}
 		agree(t, cluster, newTrials(t, 60, scenario.NewAllocatable, rulesOf(t, cluster, "DRANodeAllocatableResources=true")))
 	})
+	t.Run("lists", func(t *testing.T) {
+		cluster := connect(t, "LISTS_KUBECONFIG")
+		if isOld(t, cluster) {
+			t.Skip("the allocator of Kubernetes 1.36 takes back no element of a list that a device had excluded when it tries another device")
+		}
+		agree(t, cluster, newTrials(t, 100, scenario.NewLists, rulesOf(t, cluster, "DRAListTypeAttributes=true")))
+	})
 }
 
 func isOld(t *testing.T, cluster kubernetes.Interface) bool {
