@@ -45,7 +45,7 @@ func NodeAllocatable() Gate {
 }
 
 // NUMANodeLists is the gate DRAListTypeAttributes: this cluster stores lists. The scheduler has
-// a gate of the same name, for which nobody can ask.
+// a gate of the same name, which the daemon cannot ask for.
 func NUMANodeLists() Gate {
 	return Gate{
 		what: "a list", sample: zones.ListSample(), keeps: zones.KeepsList, refuses: true,

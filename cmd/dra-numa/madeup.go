@@ -36,11 +36,14 @@ func (o *options) checkMadeUp() error {
 	if o.exclusivityMode != deviceclasses.ExclusivityAuto && o.exclusivityMode != deviceclasses.ExclusivityNone {
 		return cli.Usagef("--made-up-machine %q: exclusivity %s needs a real machine", o.madeUp, o.exclusivityMode)
 	}
-	for what, asked := range map[string]bool{
-		"devices": !o.attached.IsEmpty(), "cache": o.cachePools != nil, "performance": o.performance != (deviceclasses.NodePerformance{}),
+	for _, field := range []struct {
+		name  string
+		asked bool
+	}{
+		{"devices", !o.attached.IsEmpty()}, {"cache", o.cachePools != nil}, {"performance", o.performance != (deviceclasses.NodePerformance{})},
 	} {
-		if asked {
-			return cli.Usagef("--made-up-machine %q: %s needs a real machine", o.madeUp, what)
+		if field.asked {
+			return cli.Usagef("--made-up-machine %q: %s needs a real machine", o.madeUp, field.name)
 		}
 	}
 	o.exclusivityMode = deviceclasses.ExclusivityNone

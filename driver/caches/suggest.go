@@ -6,8 +6,8 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
-// suggestedMembers is how many claims the suggested pool shared can have: more than a cache
-// has cores would only make it slow.
+// suggestedMembers is how many claims the suggested pool shared can have, as in the example of
+// docs/cache.md.
 const suggestedMembers = 10
 
 // Suggest returns pools that the caches of a machine have room for, and a zoneBy with which each

@@ -15,7 +15,7 @@ import (
 func (e *Exporter) collectZones(out sink, d *driver.Driver, devices []resourceapi.Device) {
 	f := e.families
 	zones := d.Figures().Zones
-	if by, several := imbalance(zones); several {
+	if by, several := imbalance(zones, d.Config().ExcludedZones); several {
 		out.add(f.zoneImbalance, by, cmp.Or(d.Config().ZoneOrder, deviceclasses.ZoneOrderStatic))
 	}
 	for _, zone := range zones {
@@ -59,11 +59,12 @@ func (e *Exporter) collectZones(out sink, d *driver.Driver, devices []resourceap
 	}
 }
 
-// imbalance is the value of zone_imbalance. Several is false on nodes that have none.
-func imbalance(zones []driver.ZoneFigures) (by float64, several bool) {
+// imbalance is the value of zone_imbalance. Several is false on nodes that have none. An excluded
+// zone does not count: a claim that stays there has all that is left of it.
+func imbalance(zones []driver.ZoneFigures, excluded []string) (by float64, several bool) {
 	var parts []float64
 	for _, zone := range zones {
-		if all := zone.CPUs.Claimed + zone.CPUs.Shared; all > 0 {
+		if all := zone.CPUs.Claimed + zone.CPUs.Shared; all > 0 && !slices.Contains(excluded, zone.Device) {
 			parts = append(parts, float64(zone.CPUs.Claimed)/float64(all))
 		}
 	}
