@@ -6,27 +6,37 @@ import (
 	"net/http/httptest"
 	"net/http/pprof"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/pprof/profile"
 )
 
-// busy takes CPU time.
-func busy(until time.Time) (sum int) {
-	for time.Now().Before(until) {
-		for i := range 1000 {
+// busy takes CPU time, however long other programs make it wait for that.
+func busy(t *testing.T, take time.Duration) (sum int) {
+	for end := taken(t) + take; taken(t) < end; {
+		for i := range 1000000 {
 			sum += i * i
 		}
 	}
 	return sum
 }
 
+// taken is the CPU time that this program has taken.
+func taken(t *testing.T) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano())
+}
+
 func TestProfileIsOfWhatRunsMeanwhile(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(pprof.Profile))
 	t.Cleanup(server.Close)
 	p, err := Source{server.Client(), server.URL, time.Second}.During(t.Context(), func() error {
-		busy(time.Now().Add(1200 * time.Millisecond))
+		busy(t, 1200*time.Millisecond)
 		return nil
 	})
 	if err != nil {
