@@ -29,6 +29,11 @@ var faults = []Fault{
 	{Name: FaultNotReady, Metric: "not_ready", Event: "NUMADriverNotReady", EventOver: "NUMADriverReady", NoteOver: "Zones of this node are published"},
 	{Name: FaultModeLost, Metric: "exclusivity_info", Event: "NUMAModeLost", Note: modeNote, EventOver: "NUMAModeRestored", NoteOver: modeNote},
 	{
+		Name: FaultPaused, Metric: "publishing_paused", Event: "NUMAPublishingPaused",
+		Note:      "No ResourceSlices of this node are written, because %s: those that there are stay, and claims are prepared as before",
+		EventOver: "NUMAPublishingResumed", NoteOver: "The node publishes its devices again", Logged: true,
+	},
+	{
 		Name: FaultUnmet, Metric: "setting_unmet", Event: "NUMASettingUnmet", Note: "The node does not do what its NodeConfig says in %s: %s",
 		EventOver: "NUMASettingsMet", NoteOver: "The node carries out all settings of its NodeConfig", Logged: true,
 	},

@@ -76,6 +76,12 @@ const (
 	NUMANodeListsNever = "never" // no, for a scheduler whose gate is off
 )
 
+// Values of NodeConfig.Publishing. The default is PublishingRunning.
+const (
+	PublishingRunning = "running" // what has changed is published
+	PublishingPaused  = "paused"  // the ResourceSlices that there are stay as they are
+)
+
 // NodeConfig is the operator's configuration of nodes. It is a file that the daemon
 // reads when it starts.
 type NodeConfig struct {
@@ -170,6 +176,11 @@ type NodeSettings struct {
 	//
 	//	numaNodeLists: never
 	NUMANodeLists string `json:"numaNodeLists,omitempty"`
+	// Publishing says whether the daemon writes ResourceSlices. A file on the node pauses it,
+	// too. Claims are prepared and unprepared as before.
+	//
+	//	publishing: paused
+	Publishing string `json:"publishing,omitempty"`
 	// Devices selects the PCI functions that are published as devices. Without it, none
 	// are published.
 	//
@@ -251,6 +262,7 @@ func (s NodeSettings) validate() error {
 		choice{"zoneOrder", s.ZoneOrder, ZoneOrders()},
 		choice{"accounting", s.Accounting, []string{AccountingAuto, AccountingRequests}},
 		choice{"numaNodeLists", s.NUMANodeLists, []string{NUMANodeListsAuto, NUMANodeListsNever}},
+		choice{"publishing", s.Publishing, []string{PublishingRunning, PublishingPaused}},
 	); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			settings.ZoneOrder = cmp.Or(profile.ZoneOrder, settings.ZoneOrder)
 			settings.Accounting = cmp.Or(profile.Accounting, settings.Accounting)
 			settings.NUMANodeLists = cmp.Or(profile.NUMANodeLists, settings.NUMANodeLists)
+			settings.Publishing = cmp.Or(profile.Publishing, settings.Publishing)
 			settings.Devices = cmp.Or(profile.Devices, settings.Devices)
 			settings.Cache = cmp.Or(profile.Cache, settings.Cache)
 			settings.Performance = cmp.Or(profile.Performance, settings.Performance)
@@ -127,6 +128,7 @@ func (s NodeSettings) named() map[string]bool {
 		"otherMemoryDrivers": s.OtherMemoryDrivers != nil,
 		"numaNodeKeys":       s.NUMANodeKeys != nil,
 		"numaNodeLists":      s.NUMANodeLists != "",
+		"publishing":         s.Publishing != "",
 		"devices":            s.Devices != nil,
 		"cache":              s.Cache != nil,
 		"performance":        s.Performance != nil,

@@ -202,6 +202,7 @@ const TaintFault = DriverName + "/fault"
 const (
 	FaultNotReady         = "not-ready"             // of a node: the daemon does not serve it, until an administrator acts
 	FaultModeLost         = "mode-lost"             // of a node: less than before keeps other tasks off the CPUs of claims
+	FaultPaused           = "publishing-paused"     // of a node: an administrator has paused its publishing
 	FaultUnmet            = "setting-unmet"         // of a node: it does not carry out a setting of its NodeConfig
 	FaultUnexplained      = "cpusets-unexplained"   // of a node: another program gives containers cpusets
 	FaultSuspect          = "cpu-driver-suspected"  // of a node: another driver may give out CPUs of claims

@@ -21,6 +21,7 @@ type Figures struct {
 	Runtime            RuntimeState
 	Unexplained        int64 // containers whose cpuset neither a claim nor the driver explains
 	Registered         bool  // by the kubelet
+	Paused             bool  // an administrator has paused publishing
 }
 
 // Calls says how long the kubelet's calls of one kind took, one for each claim.
@@ -121,6 +122,9 @@ func (p *Plugin) Figures() Figures {
 	}
 	if p.sharedPool != nil {
 		figures.Runtime = map[sharedPoolState]RuntimeState{sharedPoolKept: RuntimeConnected, sharedPoolRefused: RuntimeRefused, sharedPoolAway: RuntimeDisconnected}[p.sharedPoolState()]
+	}
+	if p.publisher != nil {
+		figures.Paused = p.publisher.isPaused()
 	}
 	if p.helper != nil {
 		figures.Registered, _ = p.Registered()

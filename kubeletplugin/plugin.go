@@ -59,6 +59,8 @@ type Options struct {
 	// could. It must not wait. Until it returns nil, the daemon is not ready, and prepares
 	// claims all the same. If Rehearsed is nil, there was no rehearsal.
 	Rehearsed func() error
+	// Paused means that the NodeConfig pauses publishing: see WhyPaused.
+	Paused bool
 	// ModeReason says why the node has its mode of exclusivity, for people.
 	ModeReason string
 	// Fatal is called from a background goroutine, perhaps more than once, when
@@ -131,6 +133,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		return p.helper.PublishResources(ctx, resources)
 	})
 	p.publisher.rehearsed = options.Rehearsed
+	p.publisher.whyPaused = func() string { return WhyPaused(options.Paused, options.PluginDir) }
 	p.publisher.noLists = func() { d.SetGates(func(gates *driver.Gates) { gates.NUMANodeLists = false }) }
 	p.publisher.suspects = d.Suspects
 	p.publisher.mode = &modeNews{state: options.State, mode: d.Config().Exclusivity, why: options.ModeReason}

@@ -59,9 +59,10 @@ type publisher struct {
 	events    events
 	readiness *Readiness
 
-	rehearsed func() error // as in Options
-	noLists   func()       // is told that the API server takes no lists any more
-	mode      *modeNews    // nil: no events about the mode
+	rehearsed func() error  // as in Options
+	whyPaused func() string // WhyPaused; nil: publishing is never paused
+	noLists   func()        // is told that the API server takes no lists any more
+	mode      *modeNews     // nil: no events about the mode
 
 	withoutConflicts withoutConflicts
 	suspects         func(all []*resourceapi.ResourceSlice) []driver.Suspect // Driver.Suspects; nil: no events about them
@@ -113,8 +114,11 @@ func (p *publisher) set(devices []resourceapi.Device) {
 
 func (p *publisher) renew() { signal(p.renewed) }
 
-// lookAtGuards has the guards look again.
-func (p *publisher) lookAtGuards() { signal(p.look) }
+// lookAtGuards has the guards look again, and looks whether publishing is paused.
+func (p *publisher) lookAtGuards() {
+	p.lookAtPause()
+	signal(p.look)
+}
 
 // signal sends to a channel that has room for one, unless something is in it.
 func signal(channel chan<- struct{}) {
@@ -180,8 +184,9 @@ func sameText(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // reconcile compares the stored slices with the wanted ones, and publishes again if
 // they differ. While a guard reports a problem, it withdraws the devices instead. While
-// a guard does not know yet, the slices stay as they are.
+// a guard does not know yet, or publishing is paused, the slices stay as they are.
 func (p *publisher) reconcile(ctx context.Context) (ready bool) {
+	paused := p.lookAtPause()
 	p.tellWrong(ctx)
 	p.tellSuspects(ctx)
 	if p.mode != nil {
@@ -190,15 +195,17 @@ func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	p.standing = p.guards.check()
 	problem := p.standing
 	switch {
+	case problem == nil && paused:
+		problem = p.rehearsal()
 	case problem == nil:
 		if problem = p.correct(ctx); problem == nil {
 			problem = p.rehearsal()
 		}
-	case !errors.Is(problem, keeperfile.ErrUnknown):
+	case !paused && !errors.Is(problem, keeperfile.ErrUnknown):
 		p.withdraw(ctx)
 	}
 	if !errors.Is(problem, errSlicesWait) { // the node is as ready as with the slices of before
-		p.report(ctx, problem)
+		p.report(ctx, problem, paused)
 	}
 	return problem == nil
 }
@@ -296,16 +303,22 @@ func (p *publisher) rehearse(ctx context.Context, resources resourceslice.Driver
 	return nil
 }
 
-func (p *publisher) report(ctx context.Context, problem error) {
+func (p *publisher) report(ctx context.Context, problem error, paused bool) {
 	if ctx.Err() != nil {
 		return // stopping: the problem is not the cluster's
 	}
 	logger := klog.FromContext(ctx)
+	ready := "Ready: ResourceSlices are published and read back"
+	if paused {
+		ready = "Ready: ResourceSlices stay as they are, because publishing is paused"
+	}
 	switch {
 	case problem == nil && p.readiness.change(Problem{}, ""):
-		logger.Info("Ready: ResourceSlices are published and read back", "pool", p.nodeName)
+		logger.Info(ready, "pool", p.nodeName)
 	case problem != nil && p.readiness.change(Problem{reasonOf(problem), problem.Error()}, ""):
 		logger.Info("Not ready", "pool", p.nodeName, "reason", problem.Error())
 	}
-	p.events.problem(ctx, problem)
+	if problem != nil || !paused { // the event that the node is ready says that its zones are published
+		p.events.problem(ctx, problem)
+	}
 }

@@ -205,6 +205,7 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{NodeName: node})}
 	p := newPublisher(tardy{c}, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.rehearsed = c.rehearsed
+	p.whyPaused = func() string { return WhyPaused(false, root) }
 	p.noLists = func() { p.set(testDevices()) } // as the driver's next Publish does
 	p.suspects = driver.SuspectsOf
 	p.set(testDevices())

@@ -70,7 +70,7 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	o.zoneBy, o.zoneOrder = settings.ZoneBy, settings.ZoneOrder
 	o.cpuDrivers, o.memoryDrivers = settings.OtherCPUDrivers, settings.OtherMemoryDrivers
 	o.numaNodeKeys, o.numaNodeLists = settings.NUMANodeKeys, settings.NUMANodeLists
-	o.groups, o.accounting = settings.Groups, settings.Accounting
+	o.groups, o.accounting, o.publishing = settings.Groups, settings.Accounting, settings.Publishing
 	o.cachePools = settings.Cache
 	if settings.Performance != nil {
 		o.performance = *settings.Performance

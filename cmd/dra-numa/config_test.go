@@ -122,7 +122,7 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 		"exclusivity: cooperative\n":                            {"--nri-socket=", "--exclusivity=cooperative: needs --nri-socket, which is empty"},
 		"exclusivity: some\n":                                   {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
 		"zoneBy: die\n":                                         {"", `zoneBy: "die", allowed are numa, l3, socket, coreType, machine`},
-		"zones: l3\n":                                           {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`},
+		"zones: l3\n":                                           {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`},
 		"devices: {presets: [tpu]}\n":                           {"", `devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio`},
 		"devices: {include: ['device.driver == gpu']}\n":        {"", "devices.include[0]: line 1, column 18: undeclared reference to 'gpu'"},
 	} {

@@ -147,6 +147,7 @@ func start(ctx context.Context, o options, shown *shown, fatal func(error)) (sto
 		Claims:      claims,
 		Readiness:   &shown.readiness,
 		Rehearsed:   rehearsal.err,
+		Paused:      o.publishing == deviceclasses.PublishingPaused,
 		ModeReason:  n.modeReason,
 		Fatal:       fatal,
 	}

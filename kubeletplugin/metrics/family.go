@@ -30,7 +30,7 @@ type family struct {
 type families struct {
 	list []*family
 
-	build, ready, notReady, registered, exclusivity, unmet                           *family
+	build, ready, notReady, registered, exclusivity, paused, unmet                   *family
 	zoneCPUs, zoneMemory, zoneHugepages, zoneImbalance                               *family
 	allocatableCPUs, allocatableMemory, allocatableHugepages                         *family
 	cacheWays, allocatableWays, functions, taints                                    *family
@@ -58,6 +58,7 @@ func newFamilies() *families {
 	f.notReady = f.add(gauge, "not_ready", "1 for each reason why the daemon does not serve its node as it should. /readyz has the whole text.", "reason")
 	f.registered = f.add(gauge, "kubelet_registered", "1 if the kubelet has registered the driver, else 0.")
 	f.exclusivity = f.add(gauge, "exclusivity_info", "Always 1. What keeps other tasks off the CPUs of claims on this node: kernel, cooperative or none.", "mode")
+	f.paused = f.add(gauge, "publishing_paused", "1 while an administrator has paused publishing, so that the ResourceSlices of the node stay as they are, else 0.")
 	f.unmet = f.add(gauge, "setting_unmet", "1 for each setting of the NodeConfig that the node does not carry out: cache or performance. The event NUMASettingUnmet of the Node says why.", "setting")
 
 	f.zoneCPUs = f.add(gauge, "zone_cpus", "Online CPUs of a zone: claimed by claims, shared by containers without claims and free for claims, reserved, or blocked by partitions of no claim. The states add up to all CPUs.", "device", "state")

@@ -110,7 +110,7 @@ func sampleFigures(d *driver.Driver) func() kubeletplugin.Figures {
 			Faulty:     map[types.UID]bool{"uid-b": true},
 			Refusals:   4,
 			Runtime:    kubeletplugin.RuntimeRefused,
-			Registered: true, Unexplained: 3,
+			Registered: true, Unexplained: 3, Paused: true,
 		}
 	}
 }

@@ -32,6 +32,7 @@ func (e *Exporter) collectHost(out sink, d *driver.Driver, figures kubeletplugin
 	f := e.families
 	out.add(f.exclusivity, 1, string(d.Config().Exclusivity))
 	out.add(f.registered, oneIf(figures.Registered))
+	out.add(f.paused, oneIf(figures.Paused))
 	for setting := range d.Unmet() {
 		out.add(f.unmet, 1, setting)
 	}

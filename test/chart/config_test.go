@@ -56,6 +56,7 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"otherMemoryDrivers": {"[0]=cxl.example.com"},
 		"numaNodeKeys":       {"[0]=fpga.example.com/numaNode"},
 		"numaNodeLists":      {"=never"},
+		"publishing":         {"=paused"},
 		"devices":            {".presets[0]=gpu"},
 		"cache":              {".os.ways=1", ".guaranteed.ways=10"},
 		"performance":        {".allow=class"},

@@ -147,6 +147,12 @@ var _ = Describe("metrics for alerts:", withAlerts, ofMachine, func() {
 		record(ctx, "NUMASettingUnmet")
 	})
 
+	It("an administrator pauses publishing", func(ctx context.Context) {
+		pausePublishing(ctx)
+		Eventually(ctx, scrape).Should(HaveKeyWithValue("dra_numa_publishing_paused", 1.0))
+		record(ctx, "NUMAPublishingPaused")
+	})
+
 	It("claims fill one zone of a node that spreads them", func(ctx context.Context) {
 		configureNode(ctx, "zoneOrder: spread")
 		namespace, core := createNamespace(ctx, "uneven"), oneCore(ctx)

@@ -119,7 +119,43 @@ var _ = Describe("zones as an operator wants them", ofMachine, atLength, func() 
 		Expect(process.Partition).To(Equal("root"))
 		expectPending(ctx, waits, noDevices)
 	})
+
+	It("what changes while publishing is paused is published afterwards, and claims go on", func(ctx context.Context) {
+		before, err := nodeDevices(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		namespace, core := createNamespace(ctx, "paused"), oneCore(ctx)
+		zone := zoneOf(fmt.Sprintf("numa-%d", core.zone))
+		excluded := node.zones[slices.IndexFunc(node.zones, func(z publishedZone) bool { return z.id != core.zone })].device
+
+		pausePublishing(ctx)
+		Eventually(ctx, nodeEvents).Should(ContainElement(HavePrefix("NUMAPublishingPaused: No ResourceSlices of this node are written, because there is the file " + pauseFile)))
+		configureNode(ctx, fmt.Sprintf("exclude: {zones: [%s]}", excluded)) // the next daemon leaves the slices alone, too
+		expectPinned(ctx, snapshot(ctx), waitRunning(ctx, createClaimed(ctx, namespace, claimPod("paused", core), core)))
+		devices, err := nodeDevices(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(devices).To(Equal(before))
+
+		goOnPublishing(ctx)
+		Eventually(ctx, nodeDevices).ShouldNot(ContainElement(HaveField("Name", excluded)))
+		Eventually(ctx, nodeEvents).Should(ContainElement(HavePrefix("NUMAPublishingResumed: ")))
+		Expect(nodeDevices(ctx)).To(ContainElement(HaveField("Name", zone.device)))
+	})
 })
+
+// pauseFile is docs/configuration.md's, in the observer.
+const pauseFile = "/var/lib/kubelet/plugins/dra.numa/pause-publishing"
+
+func pausePublishing(ctx context.Context) {
+	GinkgoHelper()
+	DeferCleanup(goOnPublishing)
+	Expect(observer.WriteFile(ctx, pauseFile, "")).To(Succeed())
+}
+
+func goOnPublishing(ctx context.Context) {
+	GinkgoHelper()
+	_, err := observer.Run(ctx, `rm -f "/proc/1/root$1"`, pauseFile)
+	Expect(err).NotTo(HaveOccurred())
+}
 
 // numaNodeOf returns the only NUMA node of a process's CPUs.
 func numaNodeOf(s kernel.Snapshot, process kernel.Process) int {

@@ -146,6 +146,11 @@ var faults = []struct {
 		series{`dra_numa_setting_unmet{setting="cache"}`: "1x60"},
 	},
 	{
+		"publishing is paused", "NUMAPublishingPaused", "Publishing of node node-1 is paused.",
+		series{"dra_numa_publishing_paused": "1x60"},
+	},
+	{"it is, for a few minutes", "", "", series{"dra_numa_publishing_paused": "0x20 1x20 0x20"}},
+	{
 		"claims are on one zone", "NUMAZonesUneven", "The claims of node node-1 are on few of its zones, although its zoneOrder is spread.",
 		series{`dra_numa_zone_imbalance{order="spread"}`: "0.9x60", `dra_numa_claim_cpus{device="numa-0",namespace="namespace-of-a-tenant",resourceclaim="claim-of-a-pod-0000"}`: "1x60"},
 	},
