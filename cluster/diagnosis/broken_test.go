@@ -348,6 +348,12 @@ func breakages() []broken {
 			"n1 | nri | container runtime | NRI | on, because nri.enabled is set in the chart: mixed and shared claims and memoryPolicy need it | no socket nri.sock",
 		},
 		{
+			"a pause", func(f *Facts) {
+				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{Paused: "there is the file /d/pause-publishing"}}}
+			},
+			"n1 | publishing-paused | dra.numa | publishing | running, when the work on the node is done | paused: there is the file /d/pause-publishing",
+		},
+		{
 			"zones in several caches", func(f *Facts) {
 				f.States = map[string]*nodestate.State{"n1": {Host: &nodestate.Host{NoCaches: "caches are not published: zone numa-0 has CPUs of 2 level-3 caches: want each zone in one level-3 cache; set zoneBy to l3"}}}
 			},

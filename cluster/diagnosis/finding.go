@@ -3,6 +3,8 @@ package diagnosis
 import (
 	"cmp"
 	"slices"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // Finding is one problem.
@@ -46,6 +48,7 @@ func Checks() []Check {
 		{"webhook-ready", "driver", webhookReady},
 		{"device-class", "classes", deviceClass},
 		{"zones-published", "zones", zonesPublished},
+		{deviceclasses.FaultPaused, "zones", publishingPaused},
 		{"stale-slices", "zones", staleSlices},
 		{"zone-exclusivity", "zones", zoneExclusivity},
 		{"zones-differ", "zones", zonesDiffer},

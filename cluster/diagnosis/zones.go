@@ -43,6 +43,20 @@ func zonesPublished(f *Facts) (findings []Finding) {
 	return findings
 }
 
+// publishingPaused finds nodes whose ResourceSlices stay as they are, because an administrator
+// wants that. Only nodes that were asked say so.
+func publishingPaused(f *Facts) (findings []Finding) {
+	for _, node := range f.Nodes() {
+		if state := f.States[node]; state != nil && state.Host != nil && state.Host.Paused != "" {
+			findings = append(findings, Finding{
+				Node: node, Component: driver.Name, Setting: "publishing",
+				Expected: deviceclasses.PublishingRunning + ", when the work on the node is done", Detected: deviceclasses.PublishingPaused + ": " + state.Host.Paused,
+			})
+		}
+	}
+	return findings
+}
+
 // madeUpMachine finds nodes that only pretend to have their machine.
 func madeUpMachine(f *Facts) (findings []Finding) {
 	seen := make(map[string]bool)

@@ -15,11 +15,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/dividing"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 )
 
@@ -88,6 +90,10 @@ func runState(ctx context.Context, c cli.Call, env func(string) string) error {
 	}
 	if o, err := daemon(); *host && err == nil && o.profiled != nil {
 		state.Host.Profiles = o.profiled.profilesState()
+	}
+	if *host {
+		configured, _ := daemon() // the NodeConfig counts only if it can be read
+		state.Host.Paused = kubeletplugin.WhyPaused(configured.publishing == deviceclasses.PublishingPaused, o.pluginDir())
 	}
 	if *host && err == nil {
 		state.Host.NoCaches = whyNoCaches(&machine, daemon)

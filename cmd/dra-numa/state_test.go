@@ -15,6 +15,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
+	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
@@ -259,6 +260,11 @@ func TestStateOfTheHost(t *testing.T) {
 	check("both", ptr.To(true), "system.slice/irqbalance.service")
 	flags = append(flags, "--nri-socket=")
 	check("NRI is not used", nil, "system.slice/irqbalance.service")
+	pause := filepath.Join(dir, "kubelet/plugins/dra.numa", kubeletplugin.PauseFile)
+	files.Write(t, pause, "")
+	if got, want := printedState(t, flags).Host.Paused, "there is the file "+pause; got != want {
+		t.Errorf("publishing is paused because %q, want %q", got, want)
+	}
 }
 
 // Only with --caches, the state says what resctrl has.

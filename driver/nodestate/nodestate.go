@@ -57,6 +57,8 @@ type Host struct {
 	// NoCaches is why the node publishes no caches although its NodeConfig divides them; ""
 	// if it does.
 	NoCaches string `json:"noCaches,omitempty"`
+	// Paused is why the daemon writes no ResourceSlices; "" if it may.
+	Paused string `json:"paused,omitempty"`
 	// Profiles are what the labels of the node choose; nil without profiles in its NodeConfig.
 	Profiles *Profiles `json:"profiles,omitempty"`
 }
