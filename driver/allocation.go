@@ -103,7 +103,8 @@ func (d *Driver) Holds(claim *resourceapi.ResourceClaim) bool {
 // configure adds to the wish what the DeviceClass and the claim configure for its
 // request.
 func (p *planner) configure(wish *wish, claim *resourceapi.ResourceClaim) error {
-	ofClass, config, err := configOf(wish.request, classOf(claim, wish.request), claim.Status.Allocation.Devices.Config)
+	class, _ := deviceclasses.RequestOf(claim, wish.request)
+	ofClass, config, err := deviceclasses.ConfigOf(wish.request, class, claim.Status.Allocation.Devices.Config)
 	if err != nil || wish.admin {
 		return err
 	}

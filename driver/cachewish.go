@@ -30,7 +30,8 @@ type cacheWish struct {
 
 // cacheWish reads the allocation of a device of a cache.
 func (p *planner) cacheWish(claim *resourceapi.ResourceClaim, result resourceapi.DeviceRequestAllocationResult) cacheWish {
-	w := cacheWish{result: result, class: classOf(claim, result.Request), asked: askedOf(claim, result.Request)}
+	w := cacheWish{result: result}
+	w.class, w.asked = askedOf(claim, result.Request)
 	recorded, _ := p.grants.Find(claim.UID)
 	for _, share := range recorded.Shares {
 		if share.Request == result.Request && share.Device == result.Device {
@@ -40,17 +41,18 @@ func (p *planner) cacheWish(claim *resourceapi.ResourceClaim, result resourceapi
 	return w
 }
 
-// askedOf returns the capacities that a request of a claim names, as devices publish them.
-func askedOf(claim *resourceapi.ResourceClaim, request string) map[resourceapi.QualifiedName]resource.Quantity {
-	_, requirements := requestOf(claim, request)
+// askedOf returns the DeviceClass of a request of a claim, and the capacities that it names,
+// as devices publish them.
+func askedOf(claim *resourceapi.ResourceClaim, request string) (class string, asked map[resourceapi.QualifiedName]resource.Quantity) {
+	class, requirements := deviceclasses.RequestOf(claim, request)
 	if requirements == nil {
-		return nil
+		return class, nil
 	}
-	asked := make(map[resourceapi.QualifiedName]resource.Quantity)
+	asked = make(map[resourceapi.QualifiedName]resource.Quantity)
 	for spelled, amount := range requirements.Requests {
 		asked[spelling.Capacity(Name, spelled)] = amount
 	}
-	return asked
+	return class, asked
 }
 
 // configured accepts a claim that has its ways already, whatever became of the pools.

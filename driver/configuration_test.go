@@ -41,7 +41,7 @@ func TestConfigurationOfARequest(t *testing.T) {
 		"of all subrequests":  {"r/s", list(fromClaim(`"mixed": true`, "r")), deviceclasses.ZoneConfig{Mixed: true}},
 		"of what looks alike": {"rs", list(fromClaim(`"mixed": true`, "r")), deviceclasses.ZoneConfig{}},
 	} {
-		_, config, err := configOf(row.request, "c", row.configs)
+		_, config, err := deviceclasses.ConfigOf(row.request, "c", row.configs)
 		got := config.Zone
 		got.TypeMeta = row.want.TypeMeta
 		if err != nil || !reflect.DeepEqual(got, row.want) {
