@@ -66,6 +66,7 @@ func CacheAttributes() []AttributeRow {
 	}, numaNode("the kernel's id of the NUMA node", "the same id", "the cache has CPUs of several NUMA nodes"), []AttributeRow{
 		{Name: AttributeL3, Type: Number, Means: "the kernel's id of the cache. Zones of such a node have it too"},
 		{Name: AttributePool, Words: ClaimPools(), Closed: true, Means: "`guaranteed`, `besteffort` or `shared`"},
+		{Name: AttributeDefaultMaxWays, Type: Number, Means: "up to how many ways a claim grows that names no `maxWays`", Absent: "the pool is not `besteffort`, or its claims do not grow"},
 	}))
 }
 

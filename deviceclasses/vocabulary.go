@@ -36,6 +36,7 @@ const (
 	AttributeMadeUp         resourceapi.QualifiedName = "madeUp"
 	AttributeL3             resourceapi.QualifiedName = "l3"
 	AttributePool           resourceapi.QualifiedName = "pool"
+	AttributeDefaultMaxWays resourceapi.QualifiedName = "defaultMaxWays"
 	AttributeNUMANode                                 = deviceattribute.StandardDeviceAttributeNUMANode
 	AttributeNUMANodeNet    resourceapi.QualifiedName = "dra.net/numaNode"
 	AttributeNUMANodeAMD    resourceapi.QualifiedName = "gpu.amd.com/numaNode"

@@ -38,11 +38,21 @@ func (n *Node) Devices(lost map[int]int) (devices []resourceapi.Device, warnings
 // values returns the values of [deviceclasses.CacheAttributes], by name.
 func (p *Pool) values() map[resourceapi.QualifiedName]any {
 	return map[resourceapi.QualifiedName]any{
-		deviceclasses.AttributeKind:     deviceclasses.KindCache,
-		deviceclasses.AttributeNUMANode: p.Node,
-		deviceclasses.AttributeL3:       p.Cache,
-		deviceclasses.AttributePool:     p.Name,
+		deviceclasses.AttributeKind:           deviceclasses.KindCache,
+		deviceclasses.AttributeNUMANode:       p.Node,
+		deviceclasses.AttributeL3:             p.Cache,
+		deviceclasses.AttributePool:           p.Name,
+		deviceclasses.AttributeDefaultMaxWays: p.grownWays(),
 	}
+}
+
+// grownWays returns up to how many ways a claim grows that names no number; nil if claims of
+// the pool do not grow.
+func (p *Pool) grownWays() *int {
+	if !p.Area.Growing {
+		return nil
+	}
+	return &p.amounts.maxWays
 }
 
 // capacity returns the capacities of the pool. A request that does not name one of them
