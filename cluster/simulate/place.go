@@ -39,6 +39,8 @@ type Placement struct {
 type PlacedClaim struct {
 	Entry string // name in pod.spec.resourceClaims; "" for extended resources
 	Claim *resourceapi.ResourceClaim
+
+	isNew bool // it was allocated for this pod
 }
 
 // noNodes is why a pod has no node in a cluster without nodes, or in files that have only
@@ -161,17 +163,18 @@ func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
 	allocations := o.allocations
 	for i := range d.claims {
 		claim := d.claims[i].claim.DeepCopy()
-		if claim.Status.Allocation == nil {
+		isNew := claim.Status.Allocation == nil
+		if isNew {
 			claim.Status.Allocation, allocations = &allocations[0], allocations[1:]
 			c.held.Add(claim, c.features.ConsumableCapacity)
 		}
-		placed = append(placed, PlacedClaim{d.claims[i].entry, c.reserve(claim, d.pod)})
+		placed = append(placed, PlacedClaim{d.claims[i].entry, c.reserve(claim, d.pod), isNew})
 	}
 	if len(allocations) > 0 {
 		special := o.claims[len(o.claims)-1]
 		special.Status.Allocation = &allocations[0]
 		c.held.Add(special, c.features.ConsumableCapacity)
-		placed = append(placed, PlacedClaim{"", c.reserve(special, d.pod)})
+		placed = append(placed, PlacedClaim{"", c.reserve(special, d.pod), true})
 	}
 	return placed
 }

@@ -44,6 +44,7 @@ type Allocation struct {
 	ShareID          string                                          `json:"shareID,omitempty"`
 	ConsumedCapacity map[resourceapi.QualifiedName]resource.Quantity `json:"consumedCapacity,omitempty"`
 	AdminAccess      bool                                            `json:"adminAccess,omitempty"`
+	Ways             *Ways                                           `json:"ways,omitempty"` // of a cache, in the pool besteffort
 }
 
 // Unschedulable is a pod without a node.
@@ -65,7 +66,7 @@ func (c *Cluster) Run(ctx context.Context, pods []*corev1.Pod, o Options) (Resul
 		if placement.Node == "" {
 			result.Unschedulable = append(result.Unschedulable, Unschedulable{name, placement.Refusals})
 		} else {
-			result.Pods = append(result.Pods, Placed{name, placement.Node, placement.Feasible, claimsOf(placement), placement.Choice, placement.bound})
+			result.Pods = append(result.Pods, Placed{name, placement.Node, placement.Feasible, c.claimsOf(placement), placement.Choice, placement.bound})
 		}
 		if placement.Aborted != nil {
 			result.Aborted = append(result.Aborted, placement.Aborted)
@@ -77,16 +78,17 @@ func (c *Cluster) Run(ctx context.Context, pods []*corev1.Pod, o Options) (Resul
 	return result, nil
 }
 
-func claimsOf(p Placement) []Claim {
+func (c *Cluster) claimsOf(p Placement) []Claim {
 	list := []Claim{}
 	for _, placed := range p.Claims {
 		claim := Claim{placed.Claim.Name, placed.Entry, []Allocation{}}
-		for _, result := range placed.Claim.Status.Allocation.Devices.Results {
+		for i, result := range placed.Claim.Status.Allocation.Devices.Results {
 			claim.Allocations = append(claim.Allocations, Allocation{
 				Request: result.Request, Driver: result.Driver, Pool: result.Pool, Device: result.Device,
 				ShareID:          string(ptr.Deref(result.ShareID, "")),
 				ConsumedCapacity: result.ConsumedCapacity,
 				AdminAccess:      ptr.Deref(result.AdminAccess, false),
+				Ways:             c.ways(p, placed, i),
 			})
 		}
 		list = append(list, claim)

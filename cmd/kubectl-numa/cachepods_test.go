@@ -78,3 +78,11 @@ func TestExplainNamesWhoHoldsWays(t *testing.T) {
 		t.Errorf("a node divides its caches, but explain says\n%s", text)
 	}
 }
+
+// prod/silver holds 2 to 5 of the 7 ways of cache 0, so that 3 more are shared.
+func TestSimulateSaysHowFarAClaimGrows(t *testing.T) {
+	pods := strings.ReplaceAll(strings.ReplaceAll(cachePods(1, 1, 2), "gold", "silver"), `"guaranteed"`, `"besteffort"`)
+	dir := dividedFolder(t, pods)
+	testfiles.Contains(t, mustCall(t, "simulate", "-f", dir), "/cache-0-besteffort  bandwidthPercent 100, classes 1, ways 2 (reaches 3, at most 5)\n")
+	testfiles.Contains(t, mustCall(t, "simulate", "-f", dir, "-o", "jsonpath={.pods[*].claims[0].allocations[1].ways}"), `{"max":5,"min":2,"reachable":3}`)
+}

@@ -236,7 +236,7 @@ func allocationText(claim *resourceapi.ResourceClaim) string {
 	var parts []string
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		part := fmt.Sprintf("request %s has %s/%s/%s", result.Request, result.Driver, result.Pool, result.Device)
-		if capacity := capacityText(result.ConsumedCapacity); capacity != "" {
+		if capacity := capacityText(result.ConsumedCapacity, nil); capacity != "" {
 			part += " (" + capacity + ")"
 		}
 		parts = append(parts, part)

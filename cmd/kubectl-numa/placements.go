@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
@@ -39,7 +40,7 @@ func placementsText(s style, result simulate.Result) string {
 		for _, claim := range pod.Claims {
 			for _, a := range claim.Allocations {
 				device := a.Driver + "/" + a.Pool + "/" + a.Device
-				add(pod.Pod, pod.Node, claim.Name, a.Request, device, capacityText(a.ConsumedCapacity), score, others, feasible)
+				add(pod.Pod, pod.Node, claim.Name, a.Request, device, capacityText(a.ConsumedCapacity, a.Ways), score, others, feasible)
 			}
 		}
 		if len(rows) == before {
@@ -84,15 +85,33 @@ func scoreTexts(pod simulate.Placed) (score, others string) {
 	return score, others
 }
 
-// capacityText returns a text such as "cpu 4, memory 8Gi". It omits amounts of 0.
-func capacityText(amounts map[resourceapi.QualifiedName]resource.Quantity) string {
+// capacityText returns a text such as "cpu 4, memory 8Gi". It omits amounts of 0. w may be
+// nil.
+func capacityText(amounts map[resourceapi.QualifiedName]resource.Quantity, w *simulate.Ways) string {
 	var parts []string
 	for _, name := range sortedNames(amounts) {
-		if amount := amounts[name]; !amount.IsZero() {
-			parts = append(parts, fmt.Sprintf("%s %s", name, spelling.Text(amount)))
+		amount := amounts[name]
+		if amount.IsZero() {
+			continue
 		}
+		text := fmt.Sprintf("%s %s", name, spelling.Text(amount))
+		if w != nil && spelling.Capacity(deviceclasses.DriverName, name) == deviceclasses.CapacityWays {
+			text += growthText(w)
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// growthText follows the ways that a claim always has.
+func growthText(w *simulate.Ways) string {
+	switch {
+	case w.Reachable != 0:
+		return fmt.Sprintf(" (reaches %d, at most %d)", w.Reachable, w.Max)
+	case w.Max != 0:
+		return fmt.Sprintf(" (at most %d)", w.Max)
+	}
+	return " (at least)"
 }
 
 // sortedNames returns the keys, sorted.

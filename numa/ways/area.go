@@ -76,7 +76,7 @@ type Claim struct {
 // An error wraps [ErrNotEnough] if and only if the minima are more ways than Usable
 // has. All other errors name a claim that is not valid.
 func (a Area) Arrange(claims []Claim) ([]Change, error) {
-	sizes, err := a.shares(claims)
+	sizes, err := a.Sizes(claims)
 	if err != nil {
 		return nil, fmt.Errorf("arrange ways %s: %w", a.Usable, err)
 	}
@@ -92,8 +92,8 @@ func (a Area) Arrange(claims []Claim) ([]Change, error) {
 	return changes, nil
 }
 
-// shares returns how many ways each claim gets.
-func (a *Area) shares(claims []Claim) ([]int, error) {
+// Sizes returns how many ways Arrange gives each claim. It is an error where Arrange has one.
+func (a Area) Sizes(claims []Claim) ([]int, error) {
 	if err := a.check(claims); err != nil {
 		return nil, err
 	}

@@ -55,8 +55,12 @@ func (x *node) change(held [2][]Claim, fails int) bool {
 	for i := range held {
 		changes, err := x.areas[i].Arrange(held[i])
 		need := 0
-		for _, c := range held[i] {
+		sizes, _ := x.areas[i].Sizes(held[i])
+		for k, c := range held[i] {
 			need += c.Min
+			if err == nil && sizes[k] != changes[k].Wanted.Ways() {
+				x.tb.Fatalf("%+v for %+v: sizes %v, want those of %v", x.areas[i], held[i], sizes, changes)
+			}
 		}
 		if (err != nil) != (need > x.areas[i].Usable.Ways()) || err != nil && !errors.Is(err, ErrNotEnough) {
 			x.tb.Fatalf("%+v for %+v: %v", x.areas[i], held[i], err)

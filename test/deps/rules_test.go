@@ -5,8 +5,9 @@ package deps
 type arrow struct{ from, to, why string }
 
 // arrows are all that shipped code has. They point down only: cmd to kubeletplugin to
-// driver to cdi and deviceclasses to numa; simulate knows the objects of a cluster and
-// none of these: its own go from simulate to funnel to inventory and requests.
+// driver to cdi and deviceclasses to numa; simulate knows the objects of a cluster, and of
+// these only deviceclasses and numa/ways: its own go from simulate to funnel to inventory
+// and requests.
 var arrows = []arrow{
 	{"deployments/image", "deployments/archive", "an image is an archive"},
 	{"deployments/release", "deployments/archive", "it writes archives"},
@@ -234,6 +235,8 @@ var arrows = []arrow{
 	{"cluster/simulate", "cluster/simulate/requests", "pods are what they request"},
 	{"cluster/simulate", "cluster/simulate/inventory", "nodes are the devices that they can see, and what is held of them"},
 	{"cluster/simulate", "cluster/simulate/funnel", "why a node's devices do not do is said there"},
+	{"cluster/simulate", "deviceclasses", "up to how many ways a claim grows is its configuration, or published"},
+	{"cluster/simulate", "numa/ways", "how claims share the ways of a pool is decided there"},
 	{"cluster/simulate", "cluster/simulate/capacities", "Kubernetes 1.38 reads names of capacities in another way than the allocator here"},
 	{"cluster/simulate/capacities", "internal/allocation", "devices have the allocator's IDs"},
 	{"cluster/simulate/capacities", "internal/spelling", "a name is a capacity with or without the driver's domain"},

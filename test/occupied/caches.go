@@ -26,8 +26,9 @@ besteffort: {ways: 7, defaultMinWays: 2, defaultMaxWays: 5}
 shared: {ways: 2, members: 10}`
 
 // AddDivided adds a node with two NUMA nodes of 20 CPUs each, whose level-3 caches have 20
-// ways and are divided into pools. Zones and caches are those that the driver publishes.
-func (c *Cluster) AddDivided(name, pools string) {
+// ways and are divided into pools. Zones and caches are those that the driver publishes. It
+// returns the caches.
+func (c *Cluster) AddDivided(name, pools string) caches.Node {
 	c.tb.Helper()
 	machine, err := numa.Read(fake.Machine{
 		Sockets: 2, CoresPerSocket: 20, MemoryBytes: 1 << 30,
@@ -52,6 +53,7 @@ func (c *Cluster) AddDivided(name, pools string) {
 	}
 	c.AddNode(name)
 	c.AddSlice(name, driver.Name, append(devices, offered...)...)
+	return node
 }
 
 // Divided has worker-1, whose caches are divided and have claims in each pool, and
