@@ -84,7 +84,7 @@ func (p program) gate(name, version string) bool {
 		return on
 	}
 	switch name {
-	case countingGate:
+	case countingGate, listsGate:
 		return p.gates["AllAlpha"]
 	case rulesGate:
 		return !older(version, "1.37.0")

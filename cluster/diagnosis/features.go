@@ -57,6 +57,7 @@ func gatedFeatures() []gated {
 		{name: "admin-access", what: "a claim sees devices that others hold (adminAccess)", gate: "DRAAdminAccess", scheduler: true},
 		{name: "extended-resources", what: "a pod without a claim asks for devices by the extendedResourceName of a class", gate: "DRAExtendedResource", scheduler: true},
 		{name: "counted-claims", what: "scheduler and kubelet count what claims hold", gate: countingGate, oldest: "1.37.0", kubelets: true, scheduler: true},
+		{name: "numa-node-lists", what: "a zone of several NUMA nodes has the list of them, so that it is near the devices of each", gate: listsGate, scheduler: true},
 		{name: "health", what: "the status of a pod has the health of its devices", gate: "ResourceHealthStatus", kubelets: true, defaultOn: true},
 	}
 }

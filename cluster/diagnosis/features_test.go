@@ -17,7 +17,7 @@ import (
 func allGates() map[string]bool {
 	gates := map[string]bool{}
 	for _, g := range gatedFeatures() {
-		gates[g.gate] = g.gate != countingGate
+		gates[g.gate] = g.gate != countingGate && g.gate != listsGate
 	}
 	return gates
 }
@@ -26,7 +26,8 @@ func TestFeatures(t *testing.T) {
 	on := func(name string) string { return name + " on" }
 	defaults := []string{
 		on("shared-zones"), on("claim-status"), on("alternatives"), on("device-taints"), on("taint-rules"), on("admin-access"), on("extended-resources"),
-		"counted-claims off: DRANodeAllocatableResources is off in kube-apiserver", on("health"), "exclusive-cpus on: kernel on n1",
+		"counted-claims off: DRANodeAllocatableResources is off in kube-apiserver",
+		"numa-node-lists off: DRAListTypeAttributes is off in kube-apiserver", on("health"), "exclusive-cpus on: kernel on n1",
 	}
 	with := func(i int, text string) []string {
 		list := append([]string{}, defaults...)
@@ -48,17 +49,26 @@ func TestFeatures(t *testing.T) {
 			f.Kubelets["n1"] = Kubelet{FeatureGates: map[string]bool{"AllAlpha": true}}
 		}, with(7, on("counted-claims"))},
 		"1.36 counts in another way": {func(f *Facts) { f.Gates[countingGate], f.Version = true, "v1.36.3" }, with(7, "counted-claims off: kube-apiserver v1.36.3 is older than 1.37")},
+		"lists":                      {func(f *Facts) { f.Gates[listsGate] = true }, with(8, on("numa-node-lists"))},
+		"lists, and the scheduler does not compare them": {func(f *Facts) {
+			f.Gates[listsGate] = true
+			f.Objects.Pods = append(f.Objects.Pods, schedulerPod("kube-system"))
+		}, with(8, "numa-node-lists off: DRAListTypeAttributes is off in kube-scheduler")},
+		"lists, and the scheduler compares them": {func(f *Facts) {
+			f.Gates[listsGate] = true
+			f.Objects.Pods = append(f.Objects.Pods, schedulerPod("kube-system", "--feature-gates=DRAListTypeAttributes=true"))
+		}, with(8, on("numa-node-lists"))},
 		"kubelets without beta features": {
 			func(f *Facts) { f.Kubelets["n1"] = Kubelet{FeatureGates: map[string]bool{"AllBeta": false}} },
-			with(8, "health off: ResourceHealthStatus is off in the kubelets"),
+			with(9, "health off: ResourceHealthStatus is off in the kubelets"),
 		},
-		"kubelets that cannot be read": {func(f *Facts) { f.Kubelets = nil }, with(8, "health unknown: the settings of the kubelets cannot be read: n1")},
+		"kubelets that cannot be read": {func(f *Facts) { f.Kubelets = nil }, with(9, "health unknown: the settings of the kubelets cannot be read: n1")},
 		"no partitions": {func(f *Facts) {
 			none := "none"
 			f.zones()[0].Spec.Devices[0].Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: &none}
 			f.zones()[0].Spec.Devices = f.zones()[0].Spec.Devices[:1]
-		}, with(9, "exclusive-cpus off: none on n1")},
-		"no zones": {func(f *Facts) { f.Objects.Slices = nil }, with(9, "exclusive-cpus unknown: no zones are published")},
+		}, with(10, "exclusive-cpus off: none on n1")},
+		"no zones": {func(f *Facts) { f.Objects.Slices = nil }, with(10, "exclusive-cpus unknown: no zones are published")},
 	} {
 		facts := healthy(t)
 		facts.Gates = allGates()

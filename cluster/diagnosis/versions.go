@@ -78,6 +78,10 @@ func featureGate(f *Facts) (findings []Finding) {
 // has to be on in all components, and is off by default.
 const countingGate = "DRANodeAllocatableResources"
 
+// listsGate has the API server store lists, and the scheduler compare them (docs/zones.md). It
+// is alpha, and off by default.
+const listsGate = "DRAListTypeAttributes"
+
 // rulesGate makes the scheduler read DeviceTaintRules. In Kubernetes 1.36, they are of
 // v1beta2, which is off by default like the gate.
 const rulesGate = "DRADeviceTaintRules"
