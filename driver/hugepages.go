@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/zones"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -24,14 +25,21 @@ type Hugepages struct {
 }
 
 // checkHugepages returns an error if the NUMA nodes lack hugepages that the grant is to
-// have: too few are free, less those that other claims have not used yet, and less those
+// have: the NodeConfig excludes them, or too few are free, less those that other claims have not used yet, and less those
 // that are reserved and that no program without a claim has used yet. It is for new grants
 // only, because the containers of an older one may have its pages.
 func (p *planner) checkHugepages(grant ledger.Grant) error {
 	var all cpuset.Set
 	for _, share := range grant.Shares {
-		if zone := share.Zone(); zone != nil && len(zone.HugepageBytes) > 0 {
-			all = all.Union(zone.Mems())
+		zone := share.Zone()
+		if zone == nil || len(zone.HugepageBytes) == 0 {
+			continue
+		}
+		all = all.Union(zone.Mems())
+		for _, size := range slices.Sorted(maps.Keys(zone.HugepageBytes)) {
+			if p.excludesHugepages(zone.Mems(), size) {
+				return fmt.Errorf("request %s: hugepages %s of NUMA node %s are for no claim: the NodeConfig excludes them", share.Request, size, zone.Mems())
+			}
 		}
 	}
 	if all.IsEmpty() || p.config.Hugepages == nil {
@@ -68,6 +76,16 @@ func (p *planner) checkHugepages(grant ledger.Grant) error {
 		}
 	}
 	return nil
+}
+
+// excludesHugepages reports whether no claim gets pages of the size on any of the NUMA nodes.
+func (p *planner) excludesHugepages(nodes cpuset.Set, size string) bool {
+	for node := range nodes.All() {
+		if p.config.ReservedMemory.Bytes(node, size) < zones.Everything {
+			return false
+		}
+	}
+	return true
 }
 
 // keptHugepages returns how many bytes of free hugepages are not for a new claim: what the
