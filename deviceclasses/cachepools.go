@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +15,9 @@ import (
 const (
 	// MaxWays is how many ways a cache can have: a mask has 64 bits.
 	MaxWays = 64
+	// MaxCacheGroups is how many groups of CPUs a node can have: each takes a class of the
+	// kernel, and many processors have 16 or fewer.
+	MaxCacheGroups = 8
 	// MaxBandwidthPercent is the bandwidth of a claim that is not limited, in percent.
 	MaxBandwidthPercent = 100
 	// MaxBandwidthMBps is the largest bandwidth in MBps that the kernel takes. It stands
@@ -23,7 +27,7 @@ const (
 
 // CachePools says how many ways of each level-3 cache each pool has, and whether the use
 // of caches is measured. A pool that is not named does not exist. The ways of a pool are
-// in no other one, but infra overlaps all pools except os and reserved.
+// in no other one, but infra overlaps all pools except os, reserved and groups.
 type CachePools struct {
 	// OS has the lowest ways. Everything that belongs to no other pool has them to itself:
 	// the default group of the kernel. This pool is mandatory, and so is one more.
@@ -36,7 +40,12 @@ type CachePools struct {
 	//
 	//	reserved: {ways: 2}
 	Reserved *CacheWays `json:"reserved,omitempty"`
-	// Infra has the highest ways. It overlaps all pools except os and reserved.
+	// Groups are for reserved CPUs that you name, at most 8 lists of them. Each has ways to
+	// itself, which follow those of reserved, and takes a class of the kernel (CLOSID).
+	//
+	//	groups: [{name: dpdk, cpus: 2-3, ways: 2}]
+	Groups []CacheGroup `json:"groups,omitempty"`
+	// Infra has the highest ways. It overlaps all pools except os, reserved and groups.
 	//
 	//	infra: {ways: 19, cpus: 0-1}
 	Infra *InfraPool `json:"infra,omitempty"`
@@ -97,6 +106,23 @@ type InfraPool struct {
 	//
 	//	cpus: 0-1
 	CPUs string `json:"cpus,omitempty"`
+}
+
+// CacheGroup is some of the reserved CPUs, with ways to themselves.
+type CacheGroup struct {
+	// Name is the part after dra-numa. of the name of the group in resctrl. It has at most
+	// 32 small letters, digits and dashes, begins with a letter, and no other group has it.
+	//
+	//	name: dpdk
+	Name string `json:"name"`
+	// CPUs is the list of CPUs whose tasks use the ways. They must be reserved CPUs of the
+	// node, which no claim gets, and neither in another group nor in infra. Tasks that
+	// administrators write to the file tasks of the group use the ways on any CPU.
+	//
+	//	cpus: 2-3
+	CPUs string `json:"cpus"`
+
+	CacheWays `json:",inline"`
 }
 
 // ExclusivePool has the fields of pools whose claims have ways to themselves.
@@ -183,7 +209,7 @@ func (c CachePools) IsMonitoring() bool { return c.Monitor == nil || *c.Monitor 
 
 // Divides reports whether there is a pool.
 func (c CachePools) Divides() bool {
-	return c.OS != nil || c.Reserved != nil || c.Infra != nil || c.Guaranteed != nil || c.BestEffort != nil || c.Shared != nil
+	return c.OS != nil || c.Reserved != nil || len(c.Groups) > 0 || c.Infra != nil || c.Guaranteed != nil || c.BestEffort != nil || c.Shared != nil
 }
 
 // Validate checks what needs no machine. Errors name the fields as in a NodeConfig.
@@ -194,13 +220,20 @@ func (c CachePools) Validate() error {
 	if c.OS == nil {
 		return fmt.Errorf("cache.os: it is missing, want {ways: <number>} with 1 to %d ways", MaxWays)
 	}
-	if c.Reserved == nil && c.Infra == nil && c.Guaranteed == nil && c.BestEffort == nil && c.Shared == nil {
-		return errors.New("cache: os is the only pool, want one or more of reserved, infra, guaranteed, besteffort, shared")
+	if c.Reserved == nil && len(c.Groups) == 0 && c.Infra == nil && c.Guaranteed == nil && c.BestEffort == nil && c.Shared == nil {
+		return errors.New("cache: os is the only pool, want one or more of reserved, groups, infra, guaranteed, besteffort, shared")
 	}
 	checks, most := []error{under("os", c.OS.validate(MaxWays))}, MaxWays-c.OS.Ways
 	if c.Reserved != nil {
 		checks = append(checks, under("reserved", c.Reserved.validate(most)))
 		most -= c.Reserved.Ways
+	}
+	if len(c.Groups) > MaxCacheGroups {
+		checks = append(checks, fmt.Errorf("groups: %d groups, allowed are %d or fewer", len(c.Groups), MaxCacheGroups))
+	}
+	for i := range c.Groups {
+		checks = append(checks, under(fmt.Sprintf("groups[%d]", i), c.validateGroup(i, most)))
+		most -= c.Groups[i].Ways
 	}
 	if c.Infra != nil {
 		checks = append(checks, under("infra", c.Infra.validate(most)))
@@ -228,6 +261,9 @@ func (c CachePools) checkSum() error {
 	}
 	if c.Reserved != nil {
 		add("reserved", c.Reserved.Ways)
+	}
+	for i := range c.Groups {
+		add(fmt.Sprintf("groups[%d]", i), c.Groups[i].Ways)
 	}
 	if c.Guaranteed != nil {
 		add("guaranteed", c.Guaranteed.Ways)
@@ -257,6 +293,45 @@ func (p InfraPool) validate(most int) error {
 		return fmt.Errorf("cpus: %w", err)
 	}
 	return p.CacheWays.validate(most)
+}
+
+// groupWord is what a group of CPUs can be named. It is not the number of another group.
+var groupWord = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+// validateGroup checks a group, also against infra and the groups before it.
+func (c CachePools) validateGroup(i, most int) error {
+	g := &c.Groups[i]
+	if !groupWord.MatchString(g.Name) {
+		return fmt.Errorf("name: %.80q, want at most 32 small letters, digits and dashes, a letter first, such as dpdk", g.Name)
+	}
+	cpus, err := cpuset.Parse(g.CPUs)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cpus: %w", err)
+	case cpus.IsEmpty():
+		return fmt.Errorf("cpus: %.80q has no CPU, want a list such as 2-3", g.CPUs)
+	}
+	taken := func(field, list string) error {
+		others, _ := cpuset.Parse(list) // an error is that of the other field
+		if both := cpus.Intersection(others); !both.IsEmpty() {
+			return fmt.Errorf("cpus: %s are CPUs of %s, too", both, field)
+		}
+		return nil
+	}
+	for before, other := range c.Groups[:i] {
+		if other.Name == g.Name {
+			return fmt.Errorf("name: groups[%d] has %q, too", before, g.Name)
+		}
+		if err := taken(fmt.Sprintf("groups[%d]", before), other.CPUs); err != nil {
+			return err
+		}
+	}
+	if c.Infra != nil {
+		if err := taken("infra", c.Infra.CPUs); err != nil {
+			return err
+		}
+	}
+	return g.validate(most)
 }
 
 func (p ExclusivePool) validate() error {

@@ -121,7 +121,7 @@ func (r reference) table(t *testing.T, of string) string {
 // TestReferenceIsOfTheTypes holds the page to the comments of the types.
 func TestReferenceIsOfTheTypes(t *testing.T) {
 	r, want := readReference(t), files.Read(t, page)
-	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "MemoryReservation", "Exclusion", "DeviceSelection", "NodeProfile", "CacheConfig", "PerformanceConfig", "NodePerformance", "CachePools", "CacheWays", "InfraPool", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
+	for _, of := range []string{"ZoneConfig", "DeviceConfig", "NodeConfig", "HugepageReservation", "MemoryReservation", "Exclusion", "DeviceSelection", "NodeProfile", "CacheConfig", "PerformanceConfig", "NodePerformance", "CachePools", "CacheWays", "CacheGroup", "InfraPool", "SharedPool", "GuaranteedPool", "BestEffortPool"} {
 		head, rest, found := strings.Cut(want, "<!-- fields of "+of+" -->\n")
 		_, tail, closed := strings.Cut(rest, "<!-- end of fields -->\n")
 		if !found || !closed {
@@ -152,6 +152,7 @@ func TestExampleOfEveryField(t *testing.T) {
 		"NodePerformance":     {"{%s}", decodeAlone[NodePerformance]},
 		"CachePools":          {"{%s}", decodeAlone[CachePools]},
 		"CacheWays":           {"{%s}", decodeAlone[CacheWays]},
+		"CacheGroup":          {"{%s}", decodeAlone[CacheGroup]},
 		"InfraPool":           {"{%s}", decodeAlone[InfraPool]},
 		"GuaranteedPool":      {"{%s}", decodeAlone[GuaranteedPool]},
 		"BestEffortPool":      {"{%s}", decodeAlone[BestEffortPool]},

@@ -700,7 +700,7 @@ func TestRandomClaimsNeverShareWays(t *testing.T) {
 		t.Skip("one goroutine: make unit runs it without the race detector")
 	}
 	r := rand.New(rand.NewPCG(20, 5))
-	n := newCacheNode(t, "{os: {ways: 1}, guaranteed: {ways: 5}, besteffort: {ways: 4, defaultMinWays: 1, defaultMaxWays: 3}}")
+	n := newCacheNode(t, "{os: {ways: 1}, groups: [{name: dpdk, cpus: 0-1, ways: 1}], guaranteed: {ways: 5}, besteffort: {ways: 3, defaultMinWays: 1, defaultMaxWays: 3}}")
 	driver := n.open()
 	empty := n.all()
 	type held struct {
@@ -726,7 +726,7 @@ func TestRandomClaimsNeverShareWays(t *testing.T) {
 			n.check(fmt.Sprint("step ", step))
 			continue
 		}
-		amount, left := 1+r.IntN(3), map[string]int{"guaranteed": 5, "besteffort": 4}[pool]
+		amount, left := 1+r.IntN(3), map[string]int{"guaranteed": 5, "besteffort": 3}[pool]
 		cpus := 2 + 2*cache // CPUs 0 and 1 are reserved
 		for _, h := range holds {
 			if h.device == device {

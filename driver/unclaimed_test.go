@@ -1,11 +1,16 @@
 package driver
 
 import (
+	"errors"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/caches"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/test/resctrlfs"
 )
 
 // text returns what the kernel has of a group; the default group has no name.
@@ -33,6 +38,84 @@ func TestCPUsOfNoClaimHaveWaysAndLimits(t *testing.T) {
 	} {
 		if got := n.text(group); got != want {
 			t.Errorf("group %q: %q, want %q", group, got, want)
+		}
+	}
+}
+
+// Groups have ways that follow those of reserved, whatever becomes of the list, and claims
+// keep their number of ways.
+func TestGroupsOfReservedCPUs(t *testing.T) {
+	const dpdk, db = `{name: dpdk, cpus: "0", ways: 2, bandwidthPercent: 35}`, `{name: db, cpus: "1", ways: 1}`
+	n := newCacheNode(t, "")
+	use := func(groups string) *Driver {
+		n.pools = "{os: {ways: 1}, groups: [" + groups + "], guaranteed: {ways: 5, classes: 4}}"
+		driver := n.open()
+		if report := driver.RepairCaches(); len(report.News) > 0 {
+			t.Errorf("groups %s: news %q", groups, report.News)
+		}
+		return driver
+	}
+	mustPrepare(t, use(dpdk), claim("a", result("cpus", "numa-1", 2), ofCache("cache", "cache-1-guaranteed", "ways=5")))
+	for _, step := range []struct {
+		groups string
+		want   [4]string // of dpdk, db, the default group and the claim
+	}{
+		{dpdk, [4]string{"0 L3:0=6;1=6 MB:0=40;1=40 ", " ", "1-3,6-7 L3:0=1;1=1 MB:0=100;1=100 ", "4-5 L3:0=1;1=f8 MB:0=100;1=100 "}},
+		{dpdk + ", " + db, [4]string{"0 L3:0=6;1=6 MB:0=40;1=40 ", "1 L3:0=8;1=8 MB:0=100;1=100 ", "2-3,6-7 L3:0=1;1=1 MB:0=100;1=100 ", "4-5 L3:0=1;1=1f0 MB:0=100;1=100 "}},
+		{db + ", " + dpdk, [4]string{"0 L3:0=c;1=c MB:0=40;1=40 ", "1 L3:0=2;1=2 MB:0=100;1=100 ", "2-3,6-7 L3:0=1;1=1 MB:0=100;1=100 ", "4-5 L3:0=1;1=1f0 MB:0=100;1=100 "}},
+		{`{name: dpdk, cpus: 0-1, ways: 1}`, [4]string{"0-1 L3:0=2;1=2 MB:0=100;1=100 ", " ", "2-3,6-7 L3:0=1;1=1 MB:0=100;1=100 ", "4-5 L3:0=1;1=7c MB:0=100;1=100 "}},
+	} {
+		driver := use(step.groups)
+		got := [4]string{n.text(resctrl.NameOf("dpdk")), n.text(resctrl.NameOf("db")), n.text(""), n.text(resctrl.Name(2))}
+		if got != step.want {
+			t.Errorf("groups %s: %q, want %q", step.groups, got, step.want)
+		}
+		if err := errors.Join(n.groups.Rmdir(resctrl.NameOf("dpdk")), n.groups.Write("schemata", "L3:0=fff;1=fff\n")); err != nil {
+			t.Fatal(err) // another program
+		}
+		driver.RepairCaches()
+		if got[0] = n.text(resctrl.NameOf("dpdk")); got != step.want {
+			t.Errorf("groups %s after a repair: %q, want %q", step.groups, got, step.want)
+		}
+	}
+	n.boot()
+	if got := n.text(resctrl.NameOf("dpdk")); got != "0-1 L3:0=2;1=2 MB:0=100;1=100 " {
+		t.Errorf("after a boot: %q", got)
+	}
+	if err := caches.Withdraw(n.config().Caches.Host, nil); err != nil {
+		t.Fatal(err)
+	}
+	if dpdk, all := n.text(resctrl.NameOf("dpdk")), n.text(""); dpdk != " " || all != "0-7 L3:0=fff;1=fff MB:0=100;1=100 " {
+		t.Errorf("after the driver was uninstalled: %q and %q", dpdk, all)
+	}
+}
+
+// What the kernel refuses is said, and repaired.
+func TestAGroupThatTheKernelRefuses(t *testing.T) {
+	n := newCacheNode(t, `{os: {ways: 1}, groups: [{name: dpdk, cpus: "0", ways: 2}], guaranteed: {ways: 5}}`)
+	n.groups.Around(func(c resctrlfs.Change, effect func() error) error {
+		if strings.HasPrefix(c.Name, resctrl.NameOf("dpdk")) {
+			return syscall.ENOSPC
+		}
+		return effect()
+	})
+	driver := n.open()
+	report := driver.RepairCaches()
+	if len(report.News) == 0 || !strings.HasPrefix(report.News[0], "group dra-numa.dpdk: mkdir dra-numa.dpdk: no space left on device") {
+		t.Errorf("news %q", report.News)
+	}
+	n.groups.Around(nil)
+	if report := driver.RepairCaches(); len(report.News) > 0 || n.text(resctrl.NameOf("dpdk")) != "0 L3:0=6;1=6 MB:0=100;1=100 " {
+		t.Errorf("news %q, group %q", report.News, n.text(resctrl.NameOf("dpdk")))
+	}
+}
+
+// The operator's names are those that the driver knows as its own.
+func TestNamesOfGroupsAreOfTheDriver(t *testing.T) {
+	for _, name := range []string{"a", "a-", "db-2", "z0123456789-0123456789-012345678"} {
+		pools := deviceclasses.CachePools{OS: &deviceclasses.CacheWays{Ways: 1}, Groups: []deviceclasses.CacheGroup{{Name: name, CPUs: "0", CacheWays: deviceclasses.CacheWays{Ways: 1}}}}
+		if err := pools.Validate(); err != nil || !resctrl.IsOurs(resctrl.NameOf(name)) {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func Of(machine *numa.Machine, settings Settings) (Node, error) {
 	if node.Masks, err = ways.Divide(cache, waysOf(pools)); err != nil {
 		return Node{}, err
 	}
-	if node.unclaimed, err = unclaimedOf(pools, settings.Reserved, node.Bandwidth); err != nil {
+	if node.unclaimed, err = unclaimedOf(pools, node.Masks, settings.Reserved, node.Bandwidth); err != nil {
 		return Node{}, err
 	}
 	least := max(1, cache.MinBits)
@@ -182,7 +182,12 @@ func isLevel3(resource string) bool {
 
 // waysOf returns how many ways the pools have.
 func waysOf(pools deviceclasses.CachePools) ways.Config {
+	var groups []int
+	for i := range pools.Groups {
+		groups = append(groups, pools.Groups[i].Ways)
+	}
 	return ways.Config{
+		Groups:     groups,
 		OS:         ptr.Deref(pools.OS, deviceclasses.CacheWays{}).Ways,
 		Reserved:   ptr.Deref(pools.Reserved, deviceclasses.CacheWays{}).Ways,
 		Infra:      ptr.Deref(pools.Infra, deviceclasses.InfraPool{}).Ways,

@@ -68,7 +68,7 @@ func TestDevicesGolden(t *testing.T) {
 		t.Fatal(err, warnings, node.Warnings)
 	}
 	files.Golden(t, "testdata/devices.yaml", string(got))
-	if got := fmt.Sprint(node.Masks); got != "{1 ffffe 7fe 3f800 c0000 0}" {
+	if got := fmt.Sprint(node.Masks); got != "{1 ffffe 7fe 3f800 c0000 0 []}" {
 		t.Errorf("masks %s", got)
 	}
 	if node.Pools[0].Area.Growing || !node.Pools[1].Area.Growing || node.Pools[4].Area.Usable != 0x3f800 {
@@ -106,11 +106,11 @@ func TestPoolsHaveOneSpelling(t *testing.T) {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[deviceclasses.CachePools]()) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if of := field.Type; of.Kind() == reflect.Pointer && of.Elem().Kind() == reflect.Struct { // the others are settings of all pools
+		if of := field.Type; (of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice) && of.Elem().Kind() == reflect.Struct { // the others are settings of all pools
 			names = append(names, name)
 		}
 	}
-	if want := []string{ways.OS, ways.Reserved, ways.Infra, ways.Guaranteed, ways.BestEffort, ways.Shared}; !slices.Equal(names, want) {
+	if want := []string{ways.OS, ways.Reserved, ways.Groups, ways.Infra, ways.Guaranteed, ways.BestEffort, ways.Shared}; !slices.Equal(names, want) {
 		t.Errorf("pools %q, want %q", names, want)
 	}
 }
@@ -233,6 +233,19 @@ func TestPoolsThatDoNotFitAreRefusedWithTheNumbers(t *testing.T) {
 			"the pools of caches need 1 classes: 0 of 2 are left without the default group, shared",
 		},
 		{
+			"{os: {ways: 1}, groups: [{name: a, cpus: '0', ways: 1}, {name: b, cpus: '1', ways: 1}], guaranteed: {ways: 4, classes: 14}}", nil,
+			"the pools of caches need 14 classes: 13 of 16 are left without the default group, groups[0], groups[1]",
+		},
+		{
+			"{os: {ways: 1}, groups: [{name: a, cpus: '0', ways: 1}], infra: {ways: 4}}", func(r *numa.Resctrl) { r.Bandwidths[0].CLOSIDs = 2 },
+			"the default group, groups[0], infra need 3 classes: the kernel has 2",
+		},
+		{
+			"{os: {ways: 1}, groups: [{name: a, cpus: '0', ways: 4, bandwidthMBps: 5}]}", nil,
+			"cache.groups[0].bandwidthMBps: 5, but this node counts percent, allowed is bandwidthPercent",
+		},
+		{"{os: {ways: 1}, reserved: {ways: 2}, groups: [{name: a, cpus: 0-1, ways: 4}]}", nil, `cache.reserved: no CPU is left for it: infra and groups have all reserved CPUs, "0-1"`},
+		{
 			"{os: {ways: 1, bandwidthMBps: 5}, guaranteed: {ways: 4}}", nil,
 			"cache.os.bandwidthMBps: 5, but this node counts percent, allowed is bandwidthPercent",
 		},
@@ -240,8 +253,14 @@ func TestPoolsThatDoNotFitAreRefusedWithTheNumbers(t *testing.T) {
 			"{os: {ways: 1}, infra: {ways: 4, bandwidthPercent: 50}}", func(r *numa.Resctrl) { r.Bandwidths = nil },
 			"cache.infra.bandwidthPercent: 50, but the kernel of this node does not limit bandwidth",
 		},
-		{"{os: {ways: 1}, reserved: {ways: 2}}", nil, "cache.reserved: no CPU is left for it: CPUs \"\" are reserved, and infra has \"\""},
-		{"{os: {ways: 1}, infra: {ways: 4, cpus: 0-1}}", nil, "cache.infra.cpus: 0-1 are not reserved, so claims may get them: allowed are some of \"\""},
+		{"{os: {ways: 1}, reserved: {ways: 2}}", nil, `cache.reserved: no CPU is left for it: infra and groups have all reserved CPUs, ""`},
+		{"{os: {ways: 1}, groups: [{name: a, cpus: 0-2, ways: 4}]}", nil, `cache.groups[0].cpus: 2 are not reserved, so claims may get them: allowed are some of "0-1"`},
+		{"{os: {ways: 1}, groups: [{name: a, cpus: '0', ways: 4}], guaranteed: {ways: 16}}", nil, "divide the 20 ways of L3: os 1 + groups[0] 4 + guaranteed 16 = 21 ways: the cache has 20"},
+		{
+			"{os: {ways: 2}, groups: [{name: a, cpus: '0', ways: 2}, {name: b, cpus: '1', ways: 1}]}", func(r *numa.Resctrl) { r.Caches[0].MinBits = 2 },
+			"divide the 20 ways of L3: groups[1] 1: a mask has at least 2 ways (min_cbm_bits)",
+		},
+		{"{os: {ways: 1}, infra: {ways: 4, cpus: 0-3}}", nil, `cache.infra.cpus: 2-3 are not reserved, so claims may get them: allowed are some of "0-1"`},
 		{
 			ten, func(r *numa.Resctrl) { r.Caches = append(r.Caches, numa.CacheAllocation{Name: "L3DATA", Mask: 1}) },
 			"cbm_mask of L3 is fffff, of L3DATA 1: want the same",
@@ -251,7 +270,11 @@ func TestPoolsThatDoNotFitAreRefusedWithTheNumbers(t *testing.T) {
 		if row.change != nil {
 			row.change(machine.Resctrl)
 		}
-		_, err := Of(&machine, settings(t, row.pools))
+		s := settings(t, row.pools)
+		if s.Pools.Infra != nil || s.Pools.Groups != nil {
+			s.Reserved = cpuset.New(0, 1)
+		}
+		_, err := Of(&machine, s)
 		if got := fmt.Sprint(err); (err != nil || row.want != "") && got != row.want {
 			t.Errorf("%s: error %v, want %s", row.pools, err, row.want)
 		}
@@ -278,6 +301,7 @@ func TestClassesAreDividedOverThePools(t *testing.T) {
 		{"{os: {ways: 1}, guaranteed: {ways: 10, classes: 4}, besteffort: {ways: 7}}", nil, 0, map[string]int{"guaranteed": 4, "besteffort": 11}},
 		{"{os: {ways: 1}, guaranteed: {ways: 10, classes: 4}, besteffort: {ways: 7, classes: 2}}", nil, 2, map[string]int{"guaranteed": 4, "besteffort": 2}},
 		{"{os: {ways: 1}, infra: {ways: 2}, shared: {ways: 2, members: 4}}", nil, 0, map[string]int{}},
+		{"{os: {ways: 1}, groups: [{name: a, cpus: 0-1, ways: 2}, {name: b, cpus: 2-3, ways: 1}], guaranteed: {ways: 10}}", nil, 0, map[string]int{"guaranteed": 13}},
 		// The resource with the fewest classes counts.
 		{ten, func(r *numa.Resctrl) { r.Bandwidths[0].CLOSIDs = 8 }, 0, map[string]int{"guaranteed": 7}},
 		{ten, func(r *numa.Resctrl) { r.Caches = append(r.Caches, numa.CacheAllocation{Name: "L2", CLOSIDs: 4}) }, 0, map[string]int{"guaranteed": 3}},

@@ -17,14 +17,18 @@ type part struct {
 }
 
 // classesOf divides the classes of the kernel (CLOSIDs) over the pools guaranteed and
-// besteffort. The default group has one class, and so have reserved, infra and shared. A
-// class has a mask for each cache, so each cache has the whole number for its claims.
+// besteffort. The default group has one class, and so have reserved, each of groups, infra
+// and shared. A class has a mask for each cache, so each cache has the whole number for its
+// claims.
 // Groups of other tools, foreign in number, take classes from the pool that has the most.
 func classesOf(r *numa.Resctrl, pools deviceclasses.CachePools, foreign int) (map[string]int, error) {
 	all := mostGroups(r)
 	free, withheld := all-1, "the default group"
 	if pools.Reserved != nil {
 		free, withheld = free-1, withheld+", "+ways.Reserved
+	}
+	for i := range pools.Groups {
+		free, withheld = free-1, withheld+", "+ways.GroupField(i)
 	}
 	if pools.Infra != nil {
 		free, withheld = free-1, withheld+", "+ways.Infra
@@ -39,9 +43,12 @@ func classesOf(r *numa.Resctrl, pools deviceclasses.CachePools, foreign int) (ma
 	if p := pools.BestEffort; p != nil {
 		parts = append(parts, part{pool: ways.BestEffort, ways: p.Ways, asked: p.Classes})
 	}
+	if free < 0 {
+		return nil, fmt.Errorf("%s need %d classes: the kernel has %d", withheld, all-free, all)
+	}
 	wanted, ok := divide(free, parts)
 	if !ok {
-		return nil, fmt.Errorf("the pools of caches need %d classes: %d of %d are left without %s", wanted, max(free, 0), all, withheld)
+		return nil, fmt.Errorf("the pools of caches need %d classes: %d of %d are left without %s", wanted, free, all, withheld)
 	}
 	withdraw(free-foreign, parts)
 	classes := map[string]int{}
@@ -81,7 +88,7 @@ func divide(free int, parts []part) (wanted int, ok bool) {
 			waiting, waysWaiting = waiting+1, waysWaiting+p.ways
 		}
 	}
-	if wanted > free || free < 0 {
+	if wanted > free {
 		return wanted, false
 	}
 	rest := free - (wanted - waiting)

@@ -7,7 +7,7 @@ import (
 )
 
 // PoolOfGroup returns the pool to which a group of resctrl belongs as a whole: os, reserved,
-// infra or shared. It is empty for all other groups.
+// groups, infra or shared. It is empty for all other groups.
 func PoolOfGroup(name string) string {
 	switch name {
 	case "":
@@ -18,6 +18,9 @@ func PoolOfGroup(name string) string {
 		return ways.Infra
 	case resctrl.Name(groupShared):
 		return ways.Shared
+	}
+	if resctrl.IsNamed(name) {
+		return ways.Groups
 	}
 	return ""
 }

@@ -9,40 +9,67 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/resctrl"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/ways"
 )
 
-// unclaimed is what belongs to the pools that no claim asks for: os, reserved and infra.
-// Limits of bandwidth are as [Bandwidth.Round] returns them, or 0 for none.
+// unclaimed is what belongs to the pools that no claim asks for. Limits of bandwidth are as
+// [Bandwidth.Round] returns them, or 0 for none.
 type unclaimed struct {
-	infra, reserved                    cpuset.Set // the CPUs of the two groups
-	osLimit, reservedLimit, infraLimit int
+	osLimit int
+	groups  []unclaimedGroup // of infra, groups and reserved
+}
+
+// unclaimedGroup is a group of resctrl for CPUs that no claim gets.
+type unclaimedGroup struct {
+	name   string
+	cpus   cpuset.Set
+	mask   ways.Mask
+	limit  int
+	joined bool // administrators may put tasks into it
 }
 
 // unclaimedOf reads what the operator says about these pools. reserved are the CPUs that
 // no claim gets.
-func unclaimedOf(pools deviceclasses.CachePools, reserved cpuset.Set, b *Bandwidth) (u unclaimed, err error) {
+func unclaimedOf(pools deviceclasses.CachePools, masks ways.Pools, reserved cpuset.Set, b *Bandwidth) (u unclaimed, err error) {
 	os := ptr.Deref(pools.OS, deviceclasses.CacheWays{})
 	if u.osLimit, err = limitOf("cache.os.", &os, b); err != nil {
 		return unclaimed{}, err
 	}
+	rest := reserved
+	named := func(field, group, list string, mask ways.Mask, p *deviceclasses.CacheWays) error {
+		cpus, err := cpuset.Parse(list)
+		if err != nil {
+			return fmt.Errorf("%s.cpus: %w", field, err)
+		}
+		if others := cpus.Difference(reserved); !others.IsEmpty() {
+			return fmt.Errorf("%s.cpus: %s are not reserved, so claims may get them: allowed are some of %q", field, others, reserved)
+		}
+		limit, err := limitOf(field+".", p, b)
+		u.groups, rest = append(u.groups, unclaimedGroup{group, cpus, mask, limit, true}), rest.Difference(cpus)
+		return err
+	}
 	if p := pools.Infra; p != nil {
-		if u.infra, err = cpuset.Parse(p.CPUs); err != nil {
-			return unclaimed{}, fmt.Errorf("cache.infra.cpus: %w", err)
+		if err := named("cache.infra", resctrl.Name(groupInfra), p.CPUs, masks.Infra, &p.CacheWays); err != nil {
+			return unclaimed{}, err
 		}
-		if others := u.infra.Difference(reserved); !others.IsEmpty() {
-			return unclaimed{}, fmt.Errorf("cache.infra.cpus: %s are not reserved, so claims may get them: allowed are some of %q", others, reserved)
-		}
-		if u.infraLimit, err = limitOf("cache.infra.", &p.CacheWays, b); err != nil {
+	}
+	for i := range pools.Groups {
+		g := &pools.Groups[i]
+		if err := named("cache."+ways.GroupField(i), resctrl.NameOf(g.Name), g.CPUs, masks.Groups[i], &g.CacheWays); err != nil {
 			return unclaimed{}, err
 		}
 	}
 	if p := pools.Reserved; p != nil {
-		if u.reserved = reserved.Difference(u.infra); u.reserved.IsEmpty() {
-			return unclaimed{}, fmt.Errorf("cache.reserved: no CPU is left for it: CPUs %q are reserved, and infra has %q", reserved, u.infra)
+		if rest.IsEmpty() {
+			return unclaimed{}, fmt.Errorf("cache.reserved: no CPU is left for it: infra and groups have all reserved CPUs, %q", reserved)
 		}
-		u.reservedLimit, err = limitOf("cache.reserved.", p, b)
+		limit, err := limitOf("cache.reserved.", p, b)
+		if err != nil {
+			return unclaimed{}, err
+		}
+		u.groups = append(u.groups, unclaimedGroup{resctrl.Name(groupReserved), rest, masks.Reserved, limit, false})
 	}
-	return u, err
+	return u, nil
 }
 
 func limitOf(pool string, p *deviceclasses.CacheWays, b *Bandwidth) (int, error) {
@@ -56,23 +83,18 @@ func limitOf(pool string, p *deviceclasses.CacheWays, b *Bandwidth) (int, error)
 	return 0, nil
 }
 
-// unclaimedGroups returns the groups of reserved and infra. A claim that was prepared
+// unclaimedGroups returns the groups of CPUs that no claim gets. A claim that was prepared
 // before its CPUs were reserved keeps them.
 func (n *Node) unclaimedGroups(held []Holding) (groups []resctrl.Group) {
 	var claimed cpuset.Set
 	for _, h := range held {
 		claimed = claimed.Union(h.CPUs)
 	}
-	if n.Masks.Infra != 0 {
+	for i := range n.unclaimed.groups {
+		g := &n.unclaimed.groups[i]
 		groups = append(groups, resctrl.Group{
-			Name: resctrl.Name(groupInfra), CPUs: n.unclaimed.infra.Difference(claimed), Joined: true, // administrators may put tasks into it
-			Schemata: n.limited(n.everywhere(n.Masks.Infra, true), n.unclaimed.infraLimit),
-		})
-	}
-	if n.Masks.Reserved != 0 {
-		groups = append(groups, resctrl.Group{
-			Name: resctrl.Name(groupReserved), CPUs: n.unclaimed.reserved.Difference(claimed),
-			Schemata: n.limited(n.everywhere(n.Masks.Reserved, true), n.unclaimed.reservedLimit),
+			Name: g.name, CPUs: g.cpus.Difference(claimed), Joined: g.joined,
+			Schemata: n.limited(n.everywhere(g.mask, true), g.limit),
 		})
 	}
 	return groups

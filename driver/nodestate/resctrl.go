@@ -30,14 +30,14 @@ type L3 struct {
 	ID      int         `json:"l3"`
 	Ways    Mask        `json:"ways"`    // all; 0 if the kernel does not divide the cache
 	Devices Mask        `json:"devices"` // ways that devices use, too
-	Groups  []GroupWays `json:"groups"`  // os, reserved, infra, shared, and then by name
+	Groups  []GroupWays `json:"groups"`  // os, reserved, groups, infra, shared, and then by name
 }
 
 // GroupWays is the ways of a group of resctrl that something uses or may use.
 type GroupWays struct {
 	Group  string   `json:"group"` // empty for the default group
 	Ways   Mask     `json:"ways"`
-	Pool   string   `json:"pool,omitempty"`   // os, reserved, infra or shared; empty for groups of one claim, and of other tools
+	Pool   string   `json:"pool,omitempty"`   // os, reserved, groups, infra or shared; empty for groups of one claim, and of other tools
 	Claims []string `json:"claims,omitempty"` // namespace/name of those that have the ways
 }
 
@@ -160,7 +160,7 @@ func cacheOf(state numa.ResctrlState, id int, grants []ledger.Grant) L3 {
 			l3.Groups = append(l3.Groups, part)
 		}
 	}
-	order := []string{ways.OS, ways.Reserved, ways.Infra, ways.Shared, ""}
+	order := []string{ways.OS, ways.Reserved, ways.Groups, ways.Infra, ways.Shared, ""}
 	slices.SortStableFunc(l3.Groups, func(a, b GroupWays) int { return cmp.Compare(slices.Index(order, a.Pool), slices.Index(order, b.Pool)) })
 	return l3
 }

@@ -132,6 +132,22 @@ func TestUseOfEachNUMANodeOfACache(t *testing.T) {
 	}
 }
 
+func TestGroupsOfReservedCPUsHaveAPool(t *testing.T) {
+	f := resctrlfs.New(resctrlfs.Rig(resctrlfs.Linux612, 2))
+	for _, name := range []string{"dra-numa.0", "dra-numa.dpdk", "dra-numa.X"} {
+		if err := errors.Join(f.Mkdir(name), f.Write(name+"/schemata", "L3:0=80;1=80\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var pools []string
+	for _, group := range ResctrlOf(stateOf(t, f), rig(), nil, nil).Caches[0].Groups {
+		pools = append(pools, group.Group+" "+group.Pool)
+	}
+	if got := strings.Join(pools, ", "); got != " os, dra-numa.dpdk groups, dra-numa.0 infra" {
+		t.Errorf("groups %q", got)
+	}
+}
+
 func TestMachineThatCountsNothing(t *testing.T) {
 	machine := resctrlfs.Rig(resctrlfs.Linux612, 2)
 	machine.RMIDs = 0

@@ -37,8 +37,19 @@ var states = map[string]Wanted{
 		Default: l3(0xff0, 0xf00), Caches: rigCaches,
 		Groups: []Group{group(0, l3(0x3, 0xf), 0, 1, 4), group(1, l3(0xc, 0xf0), 2, 3, 5, 6, 7), group(4, l3(0xff0, 0xf00))},
 	},
-	"they share ways":  wanted(group(0, l3(0xfe, 0x7e), 0, 4), group(1, l3(0xf0, 0x7e), 1, 5)),
+	"they share ways": wanted(group(0, l3(0xfe, 0x7e), 0, 4), group(1, l3(0xf0, 0x7e), 1, 5)),
+	"groups of reserved CPUs": wanted(
+		named("dpdk", limited(l3(0x6, 0x6), 50, 50), 0), named("db", l3(0x8, 0x8), 4), group(1, l3(0x70, 1), 1, 2), group(2, l3(1, 0xf0), 5, 6),
+	),
+	"groups of reserved CPUs grow and change CPUs": wanted(
+		named("dpdk", limited(l3(0xe, 0xe), 30, 30), 4), named("db", l3(0x10, 0x10), 0, 3), group(1, l3(0xe0, 1), 1, 2), group(2, l3(1, 0x1e0), 5, 6),
+	),
 	"no group is left": {Default: l3(0xfff, 0xfff)},
+}
+
+// named is a group into which administrators may put tasks.
+func named(word string, s numa.Schemata, cpus ...int) Group {
+	return Group{Name: NameOf(word), Schemata: s, CPUs: cpuset.New(cpus...), Joined: true}
 }
 
 // watch compares the masks of groups after each change. It returns how many it saw.

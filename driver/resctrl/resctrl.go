@@ -4,8 +4,8 @@
 // fill the same ways if they should not share any. It reads back what the kernel granted.
 // It decides nothing about claims.
 //
-// It owns the groups whose name is dra-numa.<N>, and the masks and bandwidths of the
-// default group. It changes no other group, and takes no CPU from one.
+// It owns the groups whose name is dra-numa.<N> or dra-numa.<word>, and the masks and
+// bandwidths of the default group. It changes no other group, and takes no CPU from one.
 package resctrl
 
 import (
@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,11 +32,20 @@ const prefix = "dra-numa."
 // Name returns the name of a group of ours. n is not negative.
 func Name(n int) string { return prefix + strconv.Itoa(n) }
 
-// IsOurs reports whether a group has a name that Name returns.
+// NameOf returns the name of a group of ours that the operator has named. The word has small
+// letters, digits and dashes, and begins with a letter.
+func NameOf(word string) string { return prefix + word }
+
+var givenName = regexp.MustCompile("^" + regexp.QuoteMeta(prefix) + "[a-z][a-z0-9-]*$")
+
+// IsNamed reports whether a group has a name that NameOf returns.
+func IsNamed(group string) bool { return givenName.MatchString(group) }
+
+// IsOurs reports whether a group has a name that Name or NameOf returns.
 func IsOurs(group string) bool {
 	number, ok := strings.CutPrefix(group, prefix)
 	n, err := strconv.ParseUint(number, 10, 31)
-	return ok && err == nil && number == strconv.FormatUint(n, 10)
+	return ok && err == nil && number == strconv.FormatUint(n, 10) || IsNamed(group)
 }
 
 // ErrNotMounted says that the node has no resctrl filesystem.
@@ -43,7 +53,7 @@ var ErrNotMounted = errors.New("resctrl is not mounted")
 
 // Group is what one group should have.
 type Group struct {
-	Name     string        // see [Name]
+	Name     string        // see [Name] and [NameOf]
 	Schemata numa.Schemata // what is not named stays as it is; bandwidths are as the kernel rounds them
 	CPUs     cpuset.Set    // exactly these; those that are offline are left out
 

@@ -208,7 +208,7 @@ func TestGroupsOfOthersStayAsTheyAre(t *testing.T) {
 	f := newFiles()
 	want := wanted(group(0, l3(0x6, 0x6), 4, 5))
 	if err := errors.Join(
-		f.Mkdir("other"), f.Mkdir("dra-numa.x"), f.Mkdir("dra-numa.01"),
+		f.Mkdir("other"), f.Mkdir("dra-numa.X"), f.Mkdir("dra-numa.01"),
 		f.Write("other/cpus_list", "5-6"), f.Write("other/schemata", "L3:1=f00\n"),
 	); err != nil {
 		t.Fatal(err)
@@ -231,10 +231,25 @@ func TestGroupsOfOthersStayAsTheyAre(t *testing.T) {
 	less := want
 	less.Groups = []Group{group(0, l3(0x6, 0x6), 4)}
 	checkHas(t, f, less)
-	for _, name := range []string{"other", "dra-numa.x", "dra-numa.01"} {
+	for _, name := range []string{"other", "dra-numa.X", "dra-numa.01"} {
 		if _, err := fs.Stat(f, name); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestNamesOfOurGroups(t *testing.T) {
+	for name, want := range map[string]bool{
+		Name(0): true, Name(1<<16 + 1): true, NameOf("a"): true, NameOf("db-2"): true,
+		"": false, "dra-numa": false, "dra-numa.": false, "dra-numa.01": false, "dra-numa.-1": false, "dra-numa.2a": false,
+		"dra-numa.A": false, "dra-numa.a_b": false, "dra-numa.a\n": false, "xdra-numa.a": false, "dra-numa/a": false,
+	} {
+		if got := IsOurs(name); got != want {
+			t.Errorf("%q is ours: %t", name, got)
+		}
+	}
+	if IsNamed(Name(3)) {
+		t.Error("a number is a name that the operator gave")
 	}
 }
 

@@ -2,6 +2,7 @@ package ways
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -27,7 +28,7 @@ func TestPoolsThatFitACache(t *testing.T) {
 		{cacheOf(3, 1), Config{OS: 1, Guaranteed: 1, Shared: 1}},
 		{cacheOf(2, 1), Config{OS: 1, Guaranteed: 1}},
 	} {
-		if got, err := Fit(row.cache); err != nil || got != row.want {
+		if got, err := Fit(row.cache); err != nil || !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s of %d ways, shareable %x: %+v, %v, want %+v", row.cache.Name, Mask(row.cache.Mask).Ways(), row.cache.ShareableMask, got, err, row.want)
 		}
 	}

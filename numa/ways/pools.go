@@ -11,23 +11,25 @@ import (
 // Config says how many ways of a cache each pool has. 0 means that there is no such
 // pool, except for OS.
 type Config struct {
-	OS         int // ≥ min_cbm_bits: what runs outside of claims has them to itself
-	Infra      int // ≤ ways of the cache - OS - Reserved; shared with claims of all kinds
-	Guaranteed int // each claim has the number of ways that it asked for
-	BestEffort int // claims grow and shrink between a minimum and a maximum
-	Shared     int // all members have the same ways
-	Reserved   int // what runs on the CPUs that no claim gets has them to itself
+	OS         int   // ≥ min_cbm_bits: what runs outside of claims has them to itself
+	Infra      int   // ≤ ways of the cache - OS - Reserved - Groups; shared with claims of all kinds
+	Guaranteed int   // each claim has the number of ways that it asked for
+	BestEffort int   // claims grow and shrink between a minimum and a maximum
+	Shared     int   // all members have the same ways
+	Reserved   int   // what runs on the CPUs that no claim gets has them to itself
+	Groups     []int // what runs on some of these CPUs has them to itself
 }
 
 // Pools are the masks of a cache's pools, 0 for a pool that does not exist. All but
-// Infra are disjoint. Infra overlaps all but OS and Reserved.
+// Infra are disjoint. Infra overlaps all but OS, Reserved and Groups.
 type Pools struct {
 	OS, Infra, Guaranteed, BestEffort, Shared, Reserved Mask
+
+	Groups []Mask // as in the Config
 }
 
-// Divide returns the pools of a cache. OS has the lowest ways, and Reserved the next
-// ones. Infra has the highest, so
-// that it overlaps the guaranteed pool least. Each of Guaranteed, BestEffort and Shared,
+// Divide returns the pools of a cache. OS has the lowest ways, and Reserved and then Groups
+// the next ones. Infra has the highest, so that it overlaps the guaranteed pool least. Each of Guaranteed, BestEffort and Shared,
 // in this order, has the lowest ways that let the next ones fit. Guaranteed and
 // BestEffort never have ways that devices use too (shareable_bits), unless devices use all
 // ways. If the cache does
@@ -45,10 +47,14 @@ func Divide(cache numa.CacheAllocation, c Config) (Pools, error) {
 	if err := c.check(&cache); err != nil {
 		return fail(err)
 	}
-	p := Pools{OS: all.lowest(c.OS)}
-	p.Reserved = (all &^ p.OS).lowest(c.Reserved)
-	p.Infra = run(all.end()-c.Infra, c.Infra)
-	left := all &^ p.OS &^ p.Reserved
+	p := Pools{OS: all.lowest(c.OS), Infra: run(all.end()-c.Infra, c.Infra)}
+	left := all &^ p.OS
+	p.Reserved = left.lowest(c.Reserved)
+	left &^= p.Reserved
+	for i, ways := range c.Groups {
+		p.Groups = append(p.Groups, left.lowest(ways))
+		left &^= p.Groups[i]
+	}
 	exclusive := left &^ devices(&cache)
 	if n := exclusive.Ways(); c.Guaranteed+c.BestEffort > n {
 		return fail(fmt.Errorf("%s: %d are left without %s and the shareable bits %s",
@@ -93,13 +99,13 @@ func (c Config) check(cache *numa.CacheAllocation) error {
 			return fmt.Errorf("%s %d: a mask has at least %d ways (min_cbm_bits)", a.pool, a.ways, least)
 		}
 	}
-	if c.OS+c.Reserved+c.Guaranteed+c.BestEffort+c.Shared > all {
+	if total(pools) > all {
 		return fmt.Errorf("%s: the cache has %d", sum(pools), all)
 	}
-	if left := all - c.OS - c.Reserved; c.Infra > left {
+	if left := all - total(c.others()); c.Infra > left {
 		return fmt.Errorf("%s %d: %d are left without %s", Infra, c.Infra, left, list(c.others(), ", "))
 	}
-	if c.Reserved+c.Infra+c.Guaranteed+c.BestEffort+c.Shared == 0 {
+	if total(pools)+c.Infra == c.OS {
 		return errors.New("there is no pool but " + OS)
 	}
 	return nil
@@ -113,8 +119,15 @@ type amount struct {
 
 // others are the pools whose ways no claim gets.
 func (c Config) others() []amount {
-	return []amount{{OS, c.OS}, {Reserved, c.Reserved}}
+	list := []amount{{OS, c.OS}, {Reserved, c.Reserved}}
+	for i, ways := range c.Groups {
+		list = append(list, amount{GroupField(i), ways})
+	}
+	return list
 }
+
+// GroupField returns how errors name one of the Groups.
+func GroupField(index int) string { return fmt.Sprintf("%s[%d]", Groups, index) }
 
 func (c Config) exclusive() []amount {
 	return []amount{{Guaranteed, c.Guaranteed}, {BestEffort, c.BestEffort}}
@@ -122,11 +135,14 @@ func (c Config) exclusive() []amount {
 
 // sum returns "os 1 + guaranteed 10 = 11 ways". It leaves out pools that do not exist.
 func sum(amounts []amount) string {
-	total := 0
+	return fmt.Sprintf("%s = %d ways", list(amounts, " + "), total(amounts))
+}
+
+func total(amounts []amount) (ways int) {
 	for _, a := range amounts {
-		total += a.ways
+		ways += a.ways
 	}
-	return fmt.Sprintf("%s = %d ways", list(amounts, " + "), total)
+	return ways
 }
 
 func list(amounts []amount, separator string) string {

@@ -1,6 +1,7 @@
 package ways
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -27,28 +28,33 @@ func TestPoolsOfACache(t *testing.T) {
 		want  Pools
 		err   string // that part of the error, if there is one
 	}{
-		{"as the predecessor's", cacheOf(20, 1), Config{1, 19, 10, 7, 2, 0}, Pools{1, 0xffffe, 0x7fe, 0x3f800, 0xc0000, 0}, ""},
+		{"as the predecessor's", cacheOf(20, 1), Config{OS: 1, Infra: 19, Guaranteed: 10, BestEffort: 7, Shared: 2}, Pools{OS: 1, Infra: 0xffffe, Guaranteed: 0x7fe, BestEffort: 0x3f800, Shared: 0xc0000}, ""},
 		{"a smaller infra is at the high end", cacheOf(20, 1), Config{OS: 1, Infra: 5}, Pools{OS: 1, Infra: 0xf8000}, ""},
 		{"reserved CPUs follow os", cacheOf(20, 1), Config{OS: 1, Reserved: 2, Infra: 17, Guaranteed: 10, Shared: 2}, Pools{OS: 1, Reserved: 6, Infra: 0xffff8, Guaranteed: 0x1ff8, Shared: 0x6000}, ""},
+		{"groups follow reserved", cacheOf(20, 1), Config{OS: 1, Reserved: 2, Groups: []int{3, 1}, Infra: 13, Guaranteed: 10}, Pools{OS: 1, Reserved: 6, Groups: []Mask{0x38, 0x40}, Infra: 0xfff80, Guaranteed: 0x1ff80}, ""},
+		{"only groups", cacheOf(12, 2), Config{OS: 2, Groups: []int{2}}, Pools{OS: 3, Groups: []Mask{0xc}}, ""},
 		{"only reserved", cacheOf(12, 2), Config{OS: 2, Reserved: 2}, Pools{OS: 3, Reserved: 0xc}, ""},
 		{"no infra", cacheOf(12, 2), Config{OS: 2, Guaranteed: 8}, Pools{OS: 3, Guaranteed: 0x3fc}, ""},
 		{"only shared", cacheOf(12, 2), Config{OS: 2, Shared: 10}, Pools{OS: 3, Shared: 0xffc}, ""},
-		{"64 ways", cacheOf(64, 1), Config{1, 63, 60, 2, 1, 0}, Pools{1, ^Mask(1), 1<<61 - 2, 3 << 61, 1 << 63, 0}, ""},
+		{"64 ways", cacheOf(64, 1), Config{OS: 1, Infra: 63, Guaranteed: 60, BestEffort: 2, Shared: 1}, Pools{OS: 1, Infra: ^Mask(1), Guaranteed: 1<<61 - 2, BestEffort: 3 << 61, Shared: 1 << 63}, ""},
 		{"an old kernel says that masks may be empty", cacheOf(12, 0), Config{OS: 1, Shared: 1}, Pools{OS: 1, Shared: 2}, ""},
-		{"shared may have the ways of devices", shareable(12, 1, 0xc00), Config{1, 11, 6, 3, 2, 0}, Pools{1, 0xffe, 0x7e, 0x380, 0xc00, 0}, ""},
+		{"shared may have the ways of devices", shareable(12, 1, 0xc00), Config{OS: 1, Infra: 11, Guaranteed: 6, BestEffort: 3, Shared: 2}, Pools{OS: 1, Infra: 0xffe, Guaranteed: 0x7e, BestEffort: 0x380, Shared: 0xc00}, ""},
 		{"all ways are those of devices, as on Arm", shareable(12, 1, 0xfff), Config{OS: 1, Guaranteed: 6, BestEffort: 3, Shared: 2}, Pools{OS: 1, Guaranteed: 0x7e, BestEffort: 0x380, Shared: 0xc00}, ""},
-		{"os too", shareable(12, 1, 3), Config{1, 0, 6, 4, 1, 0}, Pools{1, 0, 0xfc, 0xf00, 2, 0}, ""},
+		{"os too", shareable(12, 1, 3), Config{OS: 1, Infra: 0, Guaranteed: 6, BestEffort: 4, Shared: 1}, Pools{OS: 1, Guaranteed: 0xfc, BestEffort: 0xf00, Shared: 2}, ""},
 		{"the next pools decide where the first is", shareable(12, 1, 0x30), Config{OS: 1, Guaranteed: 3, BestEffort: 6}, Pools{OS: 1, Guaranteed: 0xe, BestEffort: 0xfc0}, ""},
 		{"or the other way round", shareable(12, 1, 0x30), Config{OS: 1, Guaranteed: 6, BestEffort: 3}, Pools{OS: 1, Guaranteed: 0xfc0, BestEffort: 0xe}, ""},
-		{"sparse", sparse, Config{1, 2, 3, 3, 4, 0}, Pools{1, 0xc00, 0x32, 0x1c0, 0x60c, 0}, ""},
+		{"sparse", sparse, Config{OS: 1, Infra: 2, Guaranteed: 3, BestEffort: 3, Shared: 4}, Pools{OS: 1, Infra: 0xc00, Guaranteed: 0x32, BestEffort: 0x1c0, Shared: 0x60c}, ""},
 
 		{"no os", cacheOf(12, 2), Config{Guaranteed: 8}, Pools{}, "divide the 12 ways of L3: os 0: a mask has at least 2 ways (min_cbm_bits)"},
 		{"only os", cacheOf(12, 2), Config{OS: 2}, Pools{}, "there is no pool but os"},
-		{"too many", cacheOf(20, 1), Config{1, 19, 10, 8, 2, 0}, Pools{}, "os 1 + guaranteed 10 + besteffort 8 + shared 2 = 21 ways: the cache has 20"},
+		{"too many", cacheOf(20, 1), Config{OS: 1, Infra: 19, Guaranteed: 10, BestEffort: 8, Shared: 2}, Pools{}, "os 1 + guaranteed 10 + besteffort 8 + shared 2 = 21 ways: the cache has 20"},
 		{"a pool that does not exist is not in the sum", cacheOf(12, 1), Config{OS: 1, BestEffort: 12}, Pools{}, "os 1 + besteffort 12 = 13 ways: the cache has 12"},
 		{"infra on os", cacheOf(20, 1), Config{OS: 2, Infra: 19}, Pools{}, "infra 19: 18 are left without os 2"},
 		{"too few bits", cacheOf(12, 2), Config{OS: 2, Guaranteed: 4, Shared: 1}, Pools{}, "shared 1: a mask has at least 2 ways (min_cbm_bits)"},
 		{"infra on reserved", cacheOf(20, 1), Config{OS: 2, Reserved: 2, Infra: 17}, Pools{}, "infra 17: 16 are left without os 2, reserved 2"},
+		{"infra on a group", cacheOf(20, 1), Config{OS: 2, Groups: []int{2}, Infra: 17}, Pools{}, "infra 17: 16 are left without os 2, groups[0] 2"},
+		{"too many with groups", cacheOf(20, 1), Config{OS: 1, Groups: []int{2, 3}, Guaranteed: 15}, Pools{}, "os 1 + groups[0] 2 + groups[1] 3 + guaranteed 15 = 21 ways: the cache has 20"},
+		{"too few bits of a group", cacheOf(12, 2), Config{OS: 2, Groups: []int{2, 1}}, Pools{}, "groups[1] 1: a mask has at least 2 ways (min_cbm_bits)"},
 		{"too many with reserved", cacheOf(20, 1), Config{OS: 1, Reserved: 2, Guaranteed: 18}, Pools{}, "os 1 + reserved 2 + guaranteed 18 = 21 ways: the cache has 20"},
 		{"too few bits of reserved", cacheOf(12, 2), Config{OS: 2, Reserved: 1}, Pools{}, "reserved 1: a mask has at least 2 ways (min_cbm_bits)"},
 		{"too few bits of infra", cacheOf(12, 2), Config{OS: 2, Infra: 1}, Pools{}, "infra 1: a mask has at least 2 ways (min_cbm_bits)"},
@@ -71,7 +77,7 @@ func TestPoolsOfACache(t *testing.T) {
 	}
 	for _, row := range rows {
 		got, err := Divide(row.cache, row.c)
-		if got != row.want || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
+		if !reflect.DeepEqual(got, row.want) || (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
 			t.Errorf("%s: Divide(%x, %+v) = %+v, %v, want %+v, %s", row.name, row.cache.Mask, row.c, got, err, row.want, row.err)
 		}
 	}
@@ -85,16 +91,23 @@ func TestPoolsAreAsDeclaredOrRefused(t *testing.T) {
 		for code := range (n + 1) * (n + 1) * (n + 1) * (n + 1) {
 			cache := cacheOf(n, 1+code%2)
 			cache.ShareableMask, cache.Sparse = shareable, code%3 == 0
-			c := Config{OS: code % (n + 1), Reserved: code / 7 % 4 / 3, Guaranteed: code / 6 % 6, BestEffort: code / 36 % 6, Shared: code / 216}
+			c := Config{OS: code % (n + 1), Reserved: code / 7 % 4 / 3, Groups: make([]int, code/5%6/5), Guaranteed: code / 6 % 6, BestEffort: code / 36 % 6, Shared: code / 216}
+			for i := range c.Groups {
+				c.Groups[i] = 1
+			}
 			p, err := Divide(cache, c)
 			if err != nil {
 				refused++
 				continue
 			}
 			pools++
-			union, sum := p.OS|p.Reserved|p.Guaranteed|p.BestEffort|p.Shared, c.OS+c.Reserved+c.Guaranteed+c.BestEffort+c.Shared
-			numbers := Config{p.OS.Ways(), p.Infra.Ways(), p.Guaranteed.Ways(), p.BestEffort.Ways(), p.Shared.Ways(), p.Reserved.Ways()}
-			if numbers != c || union.Ways() != sum || !union.within(run(0, n)) || p.OS != run(0, c.OS) || p.Reserved != run(c.OS, c.Reserved) || (p.Guaranteed|p.BestEffort)&devices(&cache) != 0 {
+			union, sum := p.OS|p.Reserved|p.Guaranteed|p.BestEffort|p.Shared, c.OS+c.Reserved+len(c.Groups)+c.Guaranteed+c.BestEffort+c.Shared
+			numbers := Config{p.OS.Ways(), p.Infra.Ways(), p.Guaranteed.Ways(), p.BestEffort.Ways(), p.Shared.Ways(), p.Reserved.Ways(), make([]int, len(p.Groups))}
+			for i, mask := range p.Groups {
+				numbers.Groups[i] = mask.Ways()
+				union |= mask
+			}
+			if !reflect.DeepEqual(numbers, c) || union.Ways() != sum || !union.within(run(0, n)) || p.OS != run(0, c.OS) || p.Reserved != run(c.OS, c.Reserved) || (p.Guaranteed|p.BestEffort)&devices(&cache) != 0 {
 				t.Fatalf("Divide(%+v, %+v) = %+v", cache, c, p)
 			}
 			for _, m := range []Mask{p.Guaranteed, p.BestEffort, p.Shared} {

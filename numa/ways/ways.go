@@ -27,6 +27,7 @@ var ErrNoOrder = errors.New("no order of writes keeps the masks apart")
 const (
 	OS         = "os"
 	Reserved   = "reserved"
+	Groups     = "groups"
 	Infra      = "infra"
 	Guaranteed = "guaranteed"
 	BestEffort = "besteffort"

@@ -58,7 +58,7 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"numaNodeLists":      {"=never"},
 		"publishing":         {"=paused"},
 		"devices":            {".presets[0]=gpu"},
-		"cache":              {".os.ways=1", ".guaranteed.ways=10"},
+		"cache":              {".os.ways=1", ".groups[0].name=dpdk", ".groups[0].cpus=2-3", ".groups[0].ways=2", ".guaranteed.ways=10"},
 		"performance":        {".allow=class"},
 	}
 	if all := reflect.TypeFor[deviceclasses.NodeSettings]().NumField(); all != len(fields) {

@@ -63,8 +63,14 @@ var _ = Describe("a node whose caches are divided, and what belongs to no claim"
 		expectGroup(ctx, "", 0x1, 50, nil) // without a limit, that of the root group stays
 		expectGroup(ctx, "dra-numa.65537", 0x6, 40, &reserved)
 
+		By("giving reserved CPUs that the operator names ways of their own")
+		const groups = "cache: {os: {ways: 1}, groups: [{name: e2e, cpus: %q, ways: 2, bandwidthPercent: 35}], guaranteed: {ways: 5}%s}"
+		configureNode(ctx, fmt.Sprintf(groups, reserved, ""))
+		expectGroup(ctx, "dra-numa.e2e", 0x6, 40, &reserved)
+		Eventually(ctx, func() []string { return ourGroups(ctx) }).ShouldNot(ContainElement("dra-numa.65537"), "the group of reserved")
+
 		By("giving everything back")
-		configureNode(ctx, "cache: {os: {ways: 1}, reserved: {ways: 2}, guaranteed: {ways: 5}, restore: true}")
+		configureNode(ctx, fmt.Sprintf(groups, reserved, ", restore: true"))
 		expectGroup(ctx, "", 0xfff, 100, nil)
 		Eventually(ctx, func() []string { return ourGroups(ctx) }).Should(BeEmpty(), "groups of the driver")
 	})

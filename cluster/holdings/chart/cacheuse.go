@@ -24,6 +24,7 @@ type meaning struct {
 const (
 	ofOS = iota
 	ofReserved
+	ofGroups
 	ofInfra
 	ofShared
 	ofTool
@@ -34,6 +35,7 @@ func meanings() []meaning {
 	return []meaning{
 		ofOS:       {'_', "ways of everything that has no others (os)"},
 		ofReserved: {':', "ways of the reserved CPUs"},
+		ofGroups:   {'~', "ways of groups of reserved CPUs (cache.groups)"},
 		ofInfra:    {'-', "ways of infra alone"},
 		ofShared:   {'=', "ways of shared"},
 		ofTool:     {'#', "ways of a group of another tool"},
@@ -42,7 +44,7 @@ func meanings() []meaning {
 }
 
 // waysStrip draws each way of a cache, the lowest first, with the sign of its owner. If
-// groups overlap, it shows the claim, then other tools, shared, os, reserved and infra.
+// groups overlap, it shows the claim, then other tools, shared, os, reserved, groups and infra.
 func (s *scene) waysStrip(l3 *nodestate.L3) (strip canvas.Strip, shown []int) {
 	for way := range 64 {
 		bit := nodestate.Mask(1) << way
@@ -65,7 +67,7 @@ func (s *scene) waysStrip(l3 *nodestate.L3) (strip canvas.Strip, shown []int) {
 // owner returns the cell of a way, and which of the meanings it has; -1 for none.
 func (s *scene) owner(l3 *nodestate.L3, way nodestate.Mask) (cell canvas.Run, what int) {
 	what = -1
-	rank := []int{ofTool, ofShared, ofOS, ofReserved, ofInfra}
+	rank := []int{ofTool, ofShared, ofOS, ofReserved, ofGroups, ofInfra}
 	for i := range l3.Groups {
 		group := &l3.Groups[i]
 		if group.Ways&way == 0 {
@@ -78,7 +80,7 @@ func (s *scene) owner(l3 *nodestate.L3, way nodestate.Mask) (cell canvas.Run, wh
 			}
 			return claim.run(1), -1
 		}
-		of := map[string]int{ways.OS: ofOS, ways.Reserved: ofReserved, ways.Infra: ofInfra, ways.Shared: ofShared, "": ofTool}[group.Pool]
+		of := map[string]int{ways.OS: ofOS, ways.Reserved: ofReserved, ways.Groups: ofGroups, ways.Infra: ofInfra, ways.Shared: ofShared, "": ofTool}[group.Pool]
 		if what < 0 || slices.Index(rank, of) < slices.Index(rank, what) {
 			what = of
 		}

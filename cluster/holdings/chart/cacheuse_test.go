@@ -38,7 +38,7 @@ func askedNodes() Resctrl {
 					{Group: "dra-numa.4", Ways: 0xf800, Claims: []string{"prod/silver"}},
 					{Group: "dra-numa.5", Ways: 0x10000, Claims: []string{"prod/new"}},
 				}},
-				{ID: 1, Ways: 0xfffff, Groups: []nodestate.GroupWays{os, {Group: "dra-numa.2", Ways: 0x7fe, Claims: []string{"prod/gold-c"}}, {Group: "dra-numa.65537", Ways: 0x20000, Pool: "reserved"}, shared}},
+				{ID: 1, Ways: 0xfffff, Groups: []nodestate.GroupWays{os, {Group: "dra-numa.2", Ways: 0x7fe, Claims: []string{"prod/gold-c"}}, {Group: "dra-numa.65537", Ways: 0x20000, Pool: "reserved"}, {Group: "dra-numa.dpdk", Ways: 0x18000, Pool: "groups"}, shared}},
 			},
 			Classes: &nodestate.Supply{Total: 16, Used: 12}, RMIDs: &nodestate.Supply{Total: 32, Used: 32},
 			Claims: []nodestate.ClaimUse{
