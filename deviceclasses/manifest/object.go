@@ -65,7 +65,7 @@ func Class(name string, filter Filter, config deviceclasses.RequestConfig) (Obje
 
 // Claim is a ResourceClaim for the wish.
 func Claim(name Metadata, wish Wish) (Object, error) {
-	spec, err := wish.spec()
+	spec, err := wish.Spec()
 	if err != nil {
 		return Object{}, err
 	}
@@ -74,7 +74,7 @@ func Claim(name Metadata, wish Wish) (Object, error) {
 
 // Template is a ResourceClaimTemplate for the wish.
 func Template(name Metadata, wish Wish) (Object, error) {
-	spec, err := wish.spec()
+	spec, err := wish.Spec()
 	if err != nil {
 		return Object{}, err
 	}
@@ -83,9 +83,10 @@ func Template(name Metadata, wish Wish) (Object, error) {
 	}{spec})
 }
 
-// spec writes zones before devices, and rare devices before large sets, which is the
-// fastest order for the scheduler.
-func (w Wish) spec() (spec resourceapi.ResourceClaimSpec, err error) {
+// Spec is the spec of a claim for the wish: zones before devices, and rare devices before
+// large sets, which is the fastest order for the scheduler. With one share, its request is
+// named zone.
+func (w Wish) Spec() (spec resourceapi.ResourceClaimSpec, err error) {
 	if err := w.Check(); err != nil {
 		return spec, err
 	}

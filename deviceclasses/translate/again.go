@@ -1,0 +1,145 @@
+package translate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// mostTries is how many ways to translate a pod are tried. There are several if classes of
+// two extended resources begin with the same word, such as those of two makers of GPUs.
+const mostTries = 64
+
+// Again makes the spec of the template that a translated pod names, from the fields of the
+// pod only: amounts are still its limits, and the names of the requests that its containers
+// use say what else was translated. The annotation is not read. The name of a template is
+// made of its spec, so a pod that was changed after its translation, or never translated,
+// is an error, and so are other options.
+func Again(pod *corev1.Pod, options Options) (template string, spec resourceapi.ResourceClaimSpec, err error) {
+	template = TemplateOf(pod)
+	if template == "" {
+		return "", spec, errors.New("the pod is not translated: it names no such template")
+	}
+	for _, original := range originals(pod, options) {
+		if again, err := Pod(original, options); err == nil && again.Template == template {
+			return template, again.Spec, nil
+		}
+	}
+	return template, spec, fmt.Errorf("template %s is not what a translation of the pod asks for: the pod or the options have changed since", template)
+}
+
+// TemplateOf returns the template that a translated pod names; "" for other pods.
+func TemplateOf(pod *corev1.Pod) string {
+	for _, claim := range pod.Spec.ResourceClaims {
+		if claim.Name == claimName && claim.ResourceClaimTemplateName != nil && IsTemplateName(*claim.ResourceClaimTemplateName) {
+			return *claim.ResourceClaimTemplateName
+		}
+	}
+	return ""
+}
+
+var ofTemplate = regexp.MustCompile(`^` + templatePrefix + `[0-9a-f]{32}$`)
+
+// IsTemplateName reports whether a translation can give a template the name.
+func IsTemplateName(name string) bool { return ofTemplate.MatchString(name) }
+
+// originals returns pods of which the pod may be the translation.
+func originals(translated *corev1.Pod, options Options) []*corev1.Pod {
+	base := translated.DeepCopy()
+	base.Spec.NodeName = "" // it may run already
+	base.Spec.ResourceClaims = slices.DeleteFunc(base.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.Name == claimName })
+	pods := []*corev1.Pod{base}
+	// Init containers use requests of other containers: the claim is the same without them.
+	base.Spec.InitContainers = slices.DeleteFunc(base.Spec.InitContainers, func(c corev1.Container) bool { return !isSidecar(c) })
+	for i, container := range ofPod(base) {
+		choices := usedBy(container, options)
+		var more []*corev1.Pod
+		for _, pod := range pods {
+			for _, choice := range choices {
+				next := pod.DeepCopy()
+				one := ofPod(next)[i]
+				one.Resources.Claims = nil
+				for name, amount := range choice {
+					setBoth(one, name, amount)
+				}
+				more = append(more, next)
+			}
+		}
+		if pods = more; len(pods) > mostTries {
+			return pods[:mostTries]
+		}
+	}
+	return pods
+}
+
+// usedBy returns what a container may have asked for in the place of its requests other than
+// that for a zone. There is at least one choice, which may be empty.
+func usedBy(container *corev1.Container, options Options) []corev1.ResourceList {
+	choices := []corev1.ResourceList{{}}
+	add := func(names []corev1.ResourceName, amount int64) {
+		var more []corev1.ResourceList
+		for _, choice := range choices {
+			for _, name := range names {
+				next := choice.DeepCopy()
+				next[name] = *resource.NewQuantity(amount, resource.DecimalSI)
+				more = append(more, next)
+			}
+		}
+		choices = more
+	}
+	counts := map[string]int64{}
+	for _, claim := range container.Resources.Claims {
+		what, number, ofRequest := parse(claim.Request)
+		switch {
+		case claim.Name != claimName || !ofRequest:
+		case what == "cache":
+			add([]corev1.ResourceName{cacheWays}, number)
+		default:
+			counts[what]++
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(counts)) {
+		var names []corev1.ResourceName
+		for name, class := range options.Twins {
+			if stem(class) == what {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		add(names, counts[what])
+	}
+	return choices
+}
+
+// parse reads the name of a request that requestName has made.
+func parse(request string) (what string, number int64, ok bool) {
+	_, rest, ok := cutLast(request, "--")
+	if !ok {
+		return "", 0, false
+	}
+	what, digits, ok := cutLast(rest, "-")
+	number, err := strconv.ParseInt(digits, 10, 32)
+	return what, number, ok && err == nil
+}
+
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
+}
+
+// stem is the beginning of a class, which package manifest gives requests for its devices.
+func stem(class string) string {
+	stem, _, _ := strings.Cut(class, ".")
+	return stem
+}

@@ -1,0 +1,402 @@
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/manifest"
+)
+
+// zoneClass is the class of the zones.
+const zoneClass = "zone.dra.numa"
+
+// numaNodes is how many NUMA nodes give equal parts if one does not have room.
+const numaNodes = 2
+
+// translation is a pod while it is translated.
+type translation struct {
+	options Options
+	pod     *corev1.Pod
+	spec    resourceapi.ResourceClaimSpec
+	shares  []share             // of containers that run at the same time
+	uses    map[string][]string // requests by container
+	ways    int64               // that the container asks for, while it is added
+	notes   []string
+}
+
+// share is the zone of a container, and what is near it.
+type share struct {
+	request   string // for the zone
+	container string
+	amounts   corev1.ResourceList
+	places    []string            // alternatives of the request
+	devices   map[string][]string // requests by class
+}
+
+// addContainers adds a request for each container that runs with others. One without whole
+// CPUs has only memory of its own, as the kubelet's memory manager gives it.
+func (t *translation) addContainers() error {
+	for _, container := range ofPod(t.pod) {
+		if cpus := container.Resources.Limits[corev1.ResourceCPU]; wholeCPUs(container) == 0 {
+			t.note(container, "runs on shared CPUs: %s is no whole number", cpus.String())
+		}
+		if err := t.add(container); err != nil {
+			return fmt.Errorf("container %q: %w", container.Name, err)
+		}
+	}
+	return nil
+}
+
+// add makes a claim of the container's own, and adds it to that of the pod.
+func (t *translation) add(container *corev1.Container) error {
+	cpus, err := t.wholeCores(container)
+	if err != nil {
+		return err
+	}
+	wish := manifest.Wish{Class: zoneClass, CPUs: cpus, Memory: t.wholeSteps(container), Shares: 1}
+	if wish.Devices, err = t.takeDevices(container); err != nil {
+		return err
+	}
+	wish.Hugepages = pagesOf(container)
+	if err := t.takeCache(container, &wish); err != nil {
+		return err
+	}
+	t.place(container, &wish)
+	spec, err := wish.Spec()
+	if err != nil {
+		return err
+	}
+	return t.merge(container, spec, wish)
+}
+
+// pagesOf returns the hugepages of the container by size.
+func pagesOf(container *corev1.Container) (pages map[string]resource.Quantity) {
+	for name, amount := range container.Resources.Limits {
+		if size, huge := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix); huge && !amount.IsZero() {
+			if pages == nil {
+				pages = map[string]resource.Quantity{}
+			}
+			pages[size] = amount
+		}
+	}
+	return pages
+}
+
+// zoneAmounts are those that the container has of a zone.
+func zoneAmounts(container *corev1.Container) corev1.ResourceList {
+	amounts := corev1.ResourceList{corev1.ResourceMemory: container.Resources.Limits[corev1.ResourceMemory]}
+	if wholeCPUs(container) > 0 {
+		amounts[corev1.ResourceCPU] = container.Resources.Limits[corev1.ResourceCPU]
+	}
+	for size, amount := range pagesOf(container) {
+		amounts[corev1.ResourceName(corev1.ResourceHugePagesPrefix+size)] = amount
+	}
+	return amounts
+}
+
+// wholeCores returns the CPUs of the container, and changes its request and limit if they
+// become more.
+func (t *translation) wholeCores(container *corev1.Container) (int64, error) {
+	cpus, threads := wholeCPUs(container), t.options.ThreadsPerCore
+	rest := cpus % threads
+	if rest == 0 {
+		return cpus, nil
+	}
+	more := cpus + threads - rest
+	if t.options.PartOfCore == PartOfCoreLeave {
+		return 0, fmt.Errorf("%d CPUs are no whole cores of %d threads", cpus, threads)
+	}
+	t.note(container, "has %d CPUs in the place of %d: whole cores of %d threads", more, cpus, threads)
+	setBoth(container, corev1.ResourceCPU, *resource.NewQuantity(more, resource.DecimalSI))
+	return more, nil
+}
+
+// wholeSteps returns the memory of the container, and changes its request and limit if it
+// becomes more: zones give whole mebibytes, and equal parts are whole, too.
+func (t *translation) wholeSteps(container *corev1.Container) resource.Quantity {
+	memory := container.Resources.Limits[corev1.ResourceMemory]
+	step := accounting.LargestStep(deviceclasses.CapacityMemory)
+	unit := step.Value()
+	if t.places() != nil {
+		unit *= numaNodes
+	}
+	rest := memory.Value() % unit
+	if rest == 0 {
+		return memory
+	}
+	more := *resource.NewQuantity(memory.Value()+unit-rest, resource.BinarySI)
+	t.note(container, "has %s of memory in the place of %s: whole mebibytes", more.String(), memory.String())
+	setBoth(container, corev1.ResourceMemory, more)
+	return more
+}
+
+// setBoth sets a request and its limit.
+func setBoth(container *corev1.Container, name corev1.ResourceName, amount resource.Quantity) {
+	if container.Resources.Requests == nil {
+		container.Resources.Requests = corev1.ResourceList{}
+	}
+	container.Resources.Requests[name], container.Resources.Limits[name] = amount, amount
+}
+
+// takeDevices returns the container's extended resources that have a class, and takes them
+// out of the container.
+func (t *translation) takeDevices(container *corev1.Container) (devices []manifest.Devices, err error) {
+	for _, name := range slices.Sorted(maps.Keys(container.Resources.Limits)) {
+		class, has := t.options.Twins[name]
+		amount := container.Resources.Limits[name]
+		if !has || amount.IsZero() {
+			if !has && isExtended(name) && name != cacheWays {
+				t.note(container, "keeps %s: it has no DeviceClass, so its device plugin chooses where it is", name)
+			}
+			continue
+		}
+		for _, before := range devices {
+			if stem(before.Class) == stem(class) && before.Class != class {
+				return nil, fmt.Errorf("%s and another resource have classes that begin with %q", name, stem(class))
+			}
+		}
+		if amount.Value() > resourceapi.DeviceRequestsMaxSize {
+			return nil, fmt.Errorf("%s: %s, allowed are %d devices in a claim", name, amount.String(), resourceapi.DeviceRequestsMaxSize)
+		}
+		// One request for each, so that the names of the requests say how many there are.
+		devices = append(devices, slices.Repeat([]manifest.Devices{{Class: class, Count: 1}}, int(amount.Value()))...)
+		delete(container.Resources.Limits, name)
+		delete(container.Resources.Requests, name)
+	}
+	return devices, nil
+}
+
+// isExtended reports whether the name is that of a resource that no part of Kubernetes has.
+func isExtended(name corev1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
+}
+
+// place says where the parts of the wish may be, as the policy wants them.
+func (t *translation) place(container *corev1.Container, wish *manifest.Wish) {
+	wish.Places = t.places()
+	if wish.Parts = numaNodes; wish.Cache != nil || !t.divides(*wish) {
+		wish.Parts = 1
+	}
+	if len(wish.Places) > 0 && wish.Parts == 1 && len(wish.Devices) == 0 {
+		wish.Places = nil
+		why := fmt.Sprintf("%d nodes cannot give equal parts of whole cores and pages", numaNodes)
+		if wish.Cache != nil {
+			why = "its ways are those of one cache"
+		}
+		t.note(container, "has one NUMA node, whatever the policy: %s", why)
+	}
+	if len(wish.Places) == 0 && len(wish.Devices) > 0 {
+		wish.Same = manifest.SameNode
+	}
+}
+
+// places are the alternatives of the policy; nil for one NUMA node only.
+func (t *translation) places() []string {
+	switch t.options.Policy {
+	case PolicyRestricted:
+		return []string{manifest.OneNode, manifest.OneSocket}
+	case PolicyBestEffort, PolicyNone:
+		return []string{manifest.OneNode, manifest.OneSocket, manifest.Anywhere}
+	}
+	return nil
+}
+
+// divides reports whether NUMA nodes can give equal parts of whole cores and pages.
+func (t *translation) divides(wish manifest.Wish) bool {
+	if wish.CPUs%(numaNodes*t.options.ThreadsPerCore) != 0 {
+		return false
+	}
+	for size, amount := range wish.Hugepages {
+		page, err := resource.ParseQuantity(size)
+		if err != nil || page.Sign() <= 0 || amount.Value()%(numaNodes*page.Value()) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// merge adds the claim of one container. Its request for a zone has the name of the
+// container, and the names of its other requests say what they are for.
+func (t *translation) merge(container *corev1.Container, spec resourceapi.ResourceClaimSpec, wish manifest.Wish) error {
+	s := share{request: container.Name, container: container.Name, amounts: zoneAmounts(container), places: wish.Places, devices: map[string][]string{}}
+	renamed := map[string]string{}
+	for i := range spec.Devices.Requests {
+		request := &spec.Devices.Requests[i]
+		name := container.Name
+		switch {
+		case request.Name == "zone":
+		case wish.Cache != nil && request.Name == "cache":
+			name = requestName(container.Name, fmt.Sprintf("%s-%d", request.Name, t.ways))
+		default:
+			name = requestName(container.Name, request.Name)
+			s.devices[request.Exactly.DeviceClassName] = append(s.devices[request.Exactly.DeviceClassName], name)
+		}
+		if name != container.Name && t.taken(name) {
+			return fmt.Errorf("its request %q would have the name of another one: give the container another name", name)
+		}
+		renamed[request.Name], request.Name = name, name
+		setDefaults(request)
+		t.spec.Devices.Requests = append(t.spec.Devices.Requests, *request)
+		t.use(container, name)
+	}
+	rename := func(names []string) []string {
+		if len(names) == 0 { // all requests of the container's own claim
+			return slices.Clone(t.uses[container.Name])
+		}
+		for i, name := range names {
+			request, place, alternative := strings.Cut(name, "/")
+			if names[i] = renamed[request]; alternative {
+				names[i] += "/" + place
+			}
+		}
+		return names
+	}
+	for _, constraint := range spec.Devices.Constraints {
+		constraint.Requests = rename(constraint.Requests)
+		t.spec.Devices.Constraints = append(t.spec.Devices.Constraints, constraint)
+	}
+	for _, config := range spec.Devices.Config {
+		config.Requests = rename(config.Requests)
+		t.spec.Devices.Config = append(t.spec.Devices.Config, config)
+	}
+	t.shares = append(t.shares, s)
+	return nil
+}
+
+// requestName returns the name of a request of a container, such as app--gpu-0, in 63
+// characters.
+func requestName(container, what string) string {
+	return container[:min(len(container), validation.DNS1123LabelMaxLength-len("--")-len(what))] + "--" + what
+}
+
+// taken reports whether a request or a container has the name.
+func (t *translation) taken(name string) bool {
+	return slices.ContainsFunc(t.spec.Devices.Requests, func(r resourceapi.DeviceRequest) bool { return r.Name == name }) ||
+		slices.ContainsFunc(slices.Concat(t.pod.Spec.InitContainers, t.pod.Spec.Containers), func(c corev1.Container) bool { return c.Name == name })
+}
+
+// setDefaults says what an API server would add, so that the stored template is the same.
+func setDefaults(request *resourceapi.DeviceRequest) {
+	fill := func(mode *resourceapi.DeviceAllocationMode, count *int64) {
+		if *mode == "" {
+			*mode, *count = resourceapi.DeviceAllocationModeExactCount, 1
+		}
+	}
+	if request.Exactly != nil {
+		fill(&request.Exactly.AllocationMode, &request.Exactly.Count)
+	}
+	for i := range request.FirstAvailable {
+		fill(&request.FirstAvailable[i].AllocationMode, &request.FirstAvailable[i].Count)
+	}
+}
+
+// use has the container use a request of the claim.
+func (t *translation) use(container *corev1.Container, request string) {
+	container.Resources.Claims = append(container.Resources.Claims, corev1.ResourceClaim{Name: claimName, Request: request})
+	t.uses[container.Name] = append(t.uses[container.Name], request)
+}
+
+// addInitContainers has each init container use what main containers have, as the kubelet's
+// managers do. The pod holds its claim from the start, so what an init container had in
+// addition would have to be requested in addition.
+func (t *translation) addInitContainers() error {
+	for i := range t.pod.Spec.InitContainers {
+		container := &t.pod.Spec.InitContainers[i]
+		if isSidecar(*container) {
+			continue
+		}
+		if err := t.addInit(container, slices.ContainsFunc(t.pod.Spec.InitContainers[i+1:], isSidecar)); err != nil {
+			return fmt.Errorf("init container %q: %w", container.Name, err)
+		}
+	}
+	return nil
+}
+
+func (t *translation) addInit(container *corev1.Container, sidecarFollows bool) error {
+	if _, has := container.Resources.Limits[cacheWays]; has {
+		return fmt.Errorf("%s of an init container is not translated", cacheWays)
+	}
+	mains := slices.DeleteFunc(slices.Clone(t.shares), func(s share) bool {
+		return !slices.ContainsFunc(t.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.container })
+	})
+	has := corev1.ResourceList{}
+	for _, s := range mains {
+		t.use(container, s.request)
+		for name, amount := range s.amounts {
+			sum := has[name]
+			sum.Add(amount)
+			has[name] = sum
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(container.Resources.Limits)) {
+		amount, most := container.Resources.Limits[name], has[name]
+		// The scheduler counts the memory of an init container, unless it holds that of a
+		// sidecar in addition.
+		if name == corev1.ResourceMemory && !sidecarFollows || isExtended(name) || name == corev1.ResourceEphemeralStorage {
+			continue
+		}
+		if amount.Cmp(most) > 0 {
+			return fmt.Errorf("it wants %s of %s, and all main containers have %s", amount.String(), name, most.String())
+		}
+	}
+	return t.takeInitDevices(container, mains)
+}
+
+// takeInitDevices has an init container use devices of main containers.
+func (t *translation) takeInitDevices(container *corev1.Container, mains []share) error {
+	devices, err := t.takeDevices(container)
+	if err != nil {
+		return err
+	}
+	used := map[string]int{}
+	for _, wanted := range devices {
+		var has []string
+		for _, s := range mains {
+			has = append(has, s.devices[wanted.Class]...)
+		}
+		n := used[wanted.Class]
+		if n == len(has) {
+			return fmt.Errorf("it wants more devices of %s than all main containers, which have %d", wanted.Class, n)
+		}
+		t.use(container, has[n])
+		used[wanted.Class]++
+	}
+	return nil
+}
+
+// alignPod puts the zones of all containers at one place, if the scope is the pod.
+func (t *translation) alignPod() error {
+	if t.options.Scope != ScopePod || len(t.shares) < 2 {
+		return nil
+	}
+	bind := func(attribute resourceapi.FullyQualifiedName, place string) {
+		var names []string
+		for _, s := range t.shares {
+			switch {
+			case len(s.places) == 0 && place == manifest.OneNode:
+				names = append(names, s.request)
+			case slices.Contains(s.places, place):
+				names = append(names, s.request+"/"+place)
+			}
+		}
+		if len(names) > 1 {
+			t.spec.Devices.Constraints = append(t.spec.Devices.Constraints, resourceapi.DeviceConstraint{Requests: names, MatchAttribute: &attribute})
+		}
+	}
+	bind(resourceapi.FullyQualifiedName(deviceclasses.AttributeNUMANode), manifest.OneNode)
+	bind(deviceclasses.FullName(deviceclasses.AttributeSocket), manifest.OneSocket)
+	return nil
+}
+
+func (t *translation) note(container *corev1.Container, format string, args ...any) {
+	t.notes = append(t.notes, fmt.Sprintf("container %q ", container.Name)+fmt.Sprintf(format, args...))
+}

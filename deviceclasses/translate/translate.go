@@ -1,0 +1,221 @@
+// Package translate gives a pod that was written for the kubelet's static managers a claim
+// that means the same: whole CPUs of its containers become requests for zones, with their
+// memory, hugepages, devices, ways of caches and frequencies. It knows no cluster: the same
+// pod always has the same claim, so that pods of one shape share one template.
+package translate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+)
+
+// Values of Options.Scope, those of the kubelet's topologyManagerScope.
+const (
+	ScopeContainer = "container" // each container has its CPUs where they fit
+	ScopePod       = "pod"       // all containers have theirs at one place
+)
+
+// Values of Options.Policy, those of the kubelet's topologyManagerPolicy.
+const (
+	PolicySingleNUMANode = "single-numa-node" // one NUMA node, or the pod is Pending
+	PolicyRestricted     = "restricted"       // one NUMA node, or parts of some nodes of one socket
+	PolicyBestEffort     = "best-effort"      // one NUMA node, or one socket, or any nodes
+	PolicyNone           = "none"             // as best-effort: near is never worse
+)
+
+// Values of Options.PartOfCore.
+const (
+	PartOfCoreRound = "round" // 3 CPUs become 4, in the claim, the request and the limit
+	PartOfCoreLeave = "leave" // the pod is left alone
+)
+
+// Options are how an administrator wants pods translated.
+type Options struct {
+	Scope  string
+	Policy string
+	// PartOfCore says what happens to containers whose CPUs are no whole cores of
+	// ThreadsPerCore threads, which is 1 or more.
+	PartOfCore     string
+	ThreadsPerCore int64
+	// Twins are DeviceClasses by the extended resource in whose place they are.
+	Twins map[corev1.ResourceName]string
+}
+
+// Check refuses values that are not allowed.
+func (o Options) Check() error {
+	for _, one := range []struct {
+		what, value string
+		allowed     []string
+	}{
+		{"scope", o.Scope, []string{ScopeContainer, ScopePod}},
+		{"policy", o.Policy, []string{PolicySingleNUMANode, PolicyRestricted, PolicyBestEffort, PolicyNone}},
+		{"partOfCore", o.PartOfCore, []string{PartOfCoreRound, PartOfCoreLeave}},
+	} {
+		if !slices.Contains(one.allowed, one.value) {
+			return fmt.Errorf("%s: %q, allowed are %s", one.what, one.value, one.allowed)
+		}
+	}
+	if o.ThreadsPerCore < 1 {
+		return fmt.Errorf("threadsPerCore: %d, allowed is 1 or more", o.ThreadsPerCore)
+	}
+	return nil
+}
+
+// Annotation is the annotation of a translated pod. It says, by container, which requests
+// of the claim it uses, and what it no longer asks for otherwise. It is for people: no
+// program reads it.
+const Annotation = deviceclasses.DriverName + "/translated"
+
+// claimName is the name of the claim in the pod.
+const claimName = "numa"
+
+// templatePrefix begins the names of templates.
+const templatePrefix = "numa-"
+
+// Translated is a pod with a claim.
+type Translated struct {
+	// Pod is a copy that has the claim.
+	Pod *corev1.Pod
+	// Template is the name of the ResourceClaimTemplate that the pod names, and Spec is what
+	// it has to say. The name is made of the spec.
+	Template string
+	Spec     resourceapi.ResourceClaimSpec
+	// Notes say what the pod no longer has or has otherwise, in one sentence each.
+	Notes []string
+}
+
+// NotStaticError says why a static manager would give a pod nothing of its own. Such a pod
+// needs no claim. Any other error of Pod is about a pod that would lose something.
+type NotStaticError struct{ Why string }
+
+func (e NotStaticError) Error() string { return e.Why }
+
+// Pod gives a pod a claim for what the kubelet's static managers would give it. The error is
+// a [NotStaticError] or says what cannot be translated, in one line.
+func Pod(pod *corev1.Pod, options Options) (Translated, error) {
+	if err := options.Check(); err != nil {
+		return Translated{}, err
+	}
+	if err := isStatic(pod); err != nil {
+		return Translated{}, err
+	}
+	t := translation{options: options, pod: pod.DeepCopy(), uses: map[string][]string{}}
+	for _, step := range []func() error{t.addContainers, t.addInitContainers, t.alignPod, t.checkSize} {
+		if err := step(); err != nil {
+			return Translated{}, err
+		}
+	}
+	result := Translated{Pod: t.pod, Template: templateName(t.spec), Spec: t.spec, Notes: t.notes}
+	t.pod.Spec.ResourceClaims = append(t.pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: claimName, ResourceClaimTemplateName: &result.Template})
+	return result, t.annotate()
+}
+
+// isStatic says why the static managers would give the pod nothing, or why it cannot have
+// a claim.
+func isStatic(pod *corev1.Pod) error {
+	switch {
+	case pod.Spec.NodeName != "":
+		return NotStaticError{"the pod is bound to node " + pod.Spec.NodeName + ", and Kubernetes allocates claims when it binds"}
+	case len(pod.Spec.ResourceClaims) > 0:
+		return NotStaticError{"the pod has claims of its own"}
+	case pod.Spec.Resources != nil:
+		return NotStaticError{"the pod itself has requests or limits"}
+	}
+	whole := false
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if err := isGuaranteed(container); err != nil {
+			return err
+		}
+	}
+	for _, container := range ofPod(pod) {
+		whole = whole || wholeCPUs(container) > 0
+	}
+	if !whole {
+		return NotStaticError{"no container has whole CPUs"}
+	}
+	return nil
+}
+
+// isGuaranteed compares requests and limits as Kubernetes does for the QoS class.
+func isGuaranteed(container corev1.Container) error {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		limit, limited := container.Resources.Limits[name]
+		request, requested := container.Resources.Requests[name]
+		if !limited || limit.IsZero() || requested && request.Cmp(limit) != 0 {
+			return NotStaticError{fmt.Sprintf("the pod is not Guaranteed: container %q has no limit of %s that equals its request", container.Name, name)}
+		}
+	}
+	return nil
+}
+
+// ofPod returns the containers that run at the same time: sidecars and main containers.
+func ofPod(pod *corev1.Pod) (list []*corev1.Container) {
+	for i := range pod.Spec.InitContainers {
+		if isSidecar(pod.Spec.InitContainers[i]) {
+			list = append(list, &pod.Spec.InitContainers[i])
+		}
+	}
+	for i := range pod.Spec.Containers {
+		list = append(list, &pod.Spec.Containers[i])
+	}
+	return list
+}
+
+func isSidecar(container corev1.Container) bool {
+	return container.RestartPolicy != nil && *container.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// wholeCPUs returns the container's CPUs if they are whole ones, else 0: then it runs on
+// the shared CPUs.
+func wholeCPUs(container *corev1.Container) int64 {
+	limit := container.Resources.Limits[corev1.ResourceCPU]
+	if limit.MilliValue()%1000 != 0 {
+		return 0
+	}
+	return limit.Value()
+}
+
+// templateName is made of all that the template says: 128 bits, so that nobody finds another
+// spec of the same name by chance.
+func templateName(spec resourceapi.ResourceClaimSpec) string {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		panic(err) // impossible: the spec has only strings, numbers and valid JSON
+	}
+	sum := sha256.Sum256(text)
+	return templatePrefix + hex.EncodeToString(sum[:16])
+}
+
+func (t *translation) annotate() error {
+	text, err := json.Marshal(t.uses)
+	if err != nil {
+		return fmt.Errorf("render annotation %s: %w", Annotation, err)
+	}
+	if t.pod.Annotations == nil {
+		t.pod.Annotations = map[string]string{}
+	}
+	t.pod.Annotations[Annotation] = string(text)
+	return nil
+}
+
+// checkSize refuses a claim that Kubernetes would refuse.
+func (t *translation) checkSize() error {
+	if count := len(t.spec.Devices.Requests); count > resourceapi.DeviceRequestsMaxSize {
+		return fmt.Errorf("the claim would have %d requests, allowed are %d", count, resourceapi.DeviceRequestsMaxSize)
+	}
+	if count := len(t.spec.Devices.Constraints); count > resourceapi.DeviceConstraintsMaxSize {
+		return fmt.Errorf("the claim would have %d constraints, allowed are %d", count, resourceapi.DeviceConstraintsMaxSize)
+	}
+	if count := len(t.spec.Devices.Config); count > resourceapi.DeviceConfigMaxSize {
+		return fmt.Errorf("the claim would have %d configurations, allowed are %d", count, resourceapi.DeviceConfigMaxSize)
+	}
+	return nil
+}

@@ -1,0 +1,316 @@
+package translate_test
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
+)
+
+var update = flag.Bool("update", false, "write the translations in testdata")
+
+// input is a pod, and how it is translated; what it leaves out is as in options.
+type input struct {
+	Options translate.Options `json:"options"`
+	Pod     *corev1.Pod       `json:"pod"`
+}
+
+func read(t *testing.T, file string) input {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := input{Options: options()}
+	if err := yaml.UnmarshalStrict(text, &in); err != nil {
+		t.Fatal(err)
+	}
+	// As the API server does before it asks a webhook.
+	for _, list := range [][]corev1.Container{in.Pod.Spec.InitContainers, in.Pod.Spec.Containers} {
+		for i := range list {
+			if resources := &list[i].Resources; resources.Requests == nil {
+				resources.Requests = resources.Limits.DeepCopy()
+			}
+		}
+	}
+	return in
+}
+
+func options() translate.Options {
+	return translate.Options{Scope: translate.ScopeContainer, Policy: translate.PolicySingleNUMANode, PartOfCore: translate.PartOfCoreRound, ThreadsPerCore: 2}
+}
+
+// output is a translation in the order in which people read it.
+func output(t *testing.T, got translate.Translated) string {
+	t.Helper()
+	text, err := yaml.Marshal(map[string]any{"notes": got.Notes, "pod": got.Pod, "spec": got.Spec, "template": got.Template})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// known has the classes that are shipped, two of others, and one template.
+type known struct {
+	accounting.Known
+	template *resourceapi.ResourceClaimTemplate
+	threads  int64 // of a core
+}
+
+func (k known) DeviceClass(name string) *resourceapi.DeviceClass {
+	classes, _ := deviceclasses.All()
+	for i := range classes {
+		if classes[i].Name == name {
+			return &classes[i]
+		}
+	}
+	return &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourceapi.DeviceClassSpec{
+		Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: `device.driver == "` + name + `"`}}},
+	}}
+}
+func (k known) ResourceClaim(string, string) *resourceapi.ResourceClaim { return nil }
+func (k known) ResourceClaimTemplate(_, name string) *resourceapi.ResourceClaimTemplate {
+	if name != k.template.Name {
+		return nil
+	}
+	return k.template
+}
+
+func (k known) Steps() accounting.Steps {
+	return accounting.Steps{"cpu": *resource.NewQuantity(k.threads, resource.DecimalSI), "memory": resource.MustParse("1Mi"), "hugepages2Mi": resource.MustParse("2Mi"), "hugepages1Gi": resource.MustParse("1Gi")}
+}
+func (k known) Selectors() *probe.Selectors { return selectors }
+
+var selectors = probe.New()
+
+// The requests of the pod are what its claim may hold, nothing is wrong with the claim, and
+// nothing changes if it is translated again.
+func TestTranslationsOfPods(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.in.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("testdata has %d pods, error %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".in.yaml"), func(t *testing.T) {
+			in := read(t, file)
+			before := in.Pod.DeepCopy()
+			got, err := translate.Pod(in.Pod, in.Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, in.Pod); diff != "" {
+				t.Errorf("the pod that was given has changed:\n%s", diff)
+			}
+			golden := strings.TrimSuffix(file, ".in.yaml") + ".out.yaml"
+			text := output(t, got)
+			if *update {
+				if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), text); diff != "" {
+				t.Errorf("%s, run with -update:\n%s", golden, diff)
+			}
+
+			template := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: got.Template, Namespace: in.Pod.Namespace}, Spec: resourceapi.ResourceClaimTemplateSpec{Spec: got.Spec}}
+			k := known{template: template, threads: in.Options.ThreadsPerCore}
+			linter := lint.New(k)
+			for _, finding := range append(linter.Template(template), linter.Pod(got.Pod)...) {
+				if finding.Rule != lint.CPULimitOnClaimPod { // limits are what makes the pod Guaranteed
+					t.Errorf("lint says %s", finding)
+				}
+			}
+			shares, unresolved := accounting.MostOf(got.Pod, k)
+			if len(unresolved) > 0 {
+				t.Errorf("what the claim may hold is not known: %v", unresolved)
+			}
+			if mirrored := accounting.Mirror(got.Pod, shares); len(mirrored.Uncounted)+len(mirrored.Short) > 0 {
+				t.Errorf("the requests of the pod lack %v", mirrored.Uncounted)
+			}
+			if !strings.Contains(got.Pod.Annotations[translate.Annotation], in.Pod.Spec.Containers[0].Name) {
+				t.Errorf("the annotation is %q", got.Pod.Annotations[translate.Annotation])
+			}
+			var static translate.NotStaticError
+			if _, err := translate.Pod(got.Pod, in.Options); !errors.As(err, &static) {
+				t.Errorf("translated again: %v", err)
+			}
+		})
+	}
+}
+
+// Pods of one shape have one template, whatever else they say.
+func TestTemplateIsThatOfTheShape(t *testing.T) {
+	in := read(t, "testdata/one.in.yaml")
+	first, err := translate.Pod(in.Pod, in.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		again, err := translate.Pod(in.Pod, in.Options)
+		if err != nil || again.Template != first.Template {
+			t.Fatalf("%s, %v, before %s", again.Template, err, first.Template)
+		}
+	}
+	in.Pod.Name, in.Pod.Labels, in.Pod.Spec.Containers[0].Image = "other", map[string]string{"a": "b"}, "other"
+	if other, err := translate.Pod(in.Pod, in.Options); err != nil || other.Template != first.Template {
+		t.Errorf("%s, %v, before %s", other.Template, err, first.Template)
+	}
+	in.Pod.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("6")
+	in.Pod.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("6")
+	if other, err := translate.Pod(in.Pod, in.Options); err != nil || other.Template == first.Template {
+		t.Errorf("%s, %v, before %s", other.Template, err, first.Template)
+	}
+}
+
+func TestWhyAPodIsNotTranslated(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*corev1.Pod, *translate.Options)
+		static bool // the static managers would give it nothing
+		want   string
+	}{
+		{
+			"Burstable", func(p *corev1.Pod, _ *translate.Options) { delete(p.Spec.Containers[0].Resources.Limits, "memory") }, false,
+			`the pod is not Guaranteed: container "app" has no limit of memory that equals its request`,
+		},
+		{"request below limit", func(p *corev1.Pod, _ *translate.Options) {
+			p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1")
+		}, false, `the pod is not Guaranteed: container "app" has no limit of cpu that equals its request`},
+		{"parts of CPUs", func(p *corev1.Pod, _ *translate.Options) { set(p, "cpu", "500m") }, false, `no container has whole CPUs`},
+		{
+			"claims", func(p *corev1.Pod, _ *translate.Options) {
+				p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+			}, false,
+			`the pod has claims of its own`,
+		},
+		{
+			"bound", func(p *corev1.Pod, _ *translate.Options) { p.Spec.NodeName = "node-1" }, false,
+			`the pod is bound to node node-1, and Kubernetes allocates claims when it binds`,
+		},
+		{
+			"requests of the pod", func(p *corev1.Pod, _ *translate.Options) { p.Spec.Resources = &corev1.ResourceRequirements{} }, false,
+			`the pod itself has requests or limits`,
+		},
+		{
+			"part of a core", func(p *corev1.Pod, o *translate.Options) {
+				o.PartOfCore = translate.PartOfCoreLeave
+				set(p, "cpu", "3")
+			}, true,
+			`container "app": 3 CPUs are no whole cores of 2 threads`,
+		},
+		{
+			"ways that are too many", func(p *corev1.Pod, _ *translate.Options) { set(p, "intel.com/l3_cache_ways", "65") }, true,
+			`container "app": intel.com/l3_cache_ways: 65, allowed are 0 to 64`,
+		},
+		{"least ways above the most", func(p *corev1.Pod, _ *translate.Options) {
+			set(p, "intel.com/l3_cache_ways", "2")
+			p.Annotations = map[string]string{"app_cache_min": "3"}
+		}, true, `container "app": annotation app_cache_min: "3", allowed are 0 to 2`},
+		{"unknown policy", func(p *corev1.Pod, _ *translate.Options) {
+			set(p, "intel.com/l3_cache_ways", "2")
+			p.Annotations = map[string]string{"app_policy": "platinum"}
+		}, true, `container "app": annotation app_policy: "platinum", allowed are gold, silver, bronze`},
+		{"bandwidth of shared ways", func(p *corev1.Pod, _ *translate.Options) {
+			set(p, "intel.com/l3_cache_ways", "0")
+			p.Annotations = map[string]string{"app_mba_mbps": "1000"}
+		}, true, `container "app": a bandwidth is only for ways of its own, and the container shares its ways`},
+		{"ratio that is no number", func(p *corev1.Pod, _ *translate.Options) {
+			set(p, "intel.com/l3_cache_ways", "2")
+			p.Annotations = map[string]string{"app_cache_min": "2", "app_pstate_ratio": "fast"}
+		}, true, `container "app": minFrequency: "fastx base"`},
+		{"init container with more CPUs", func(p *corev1.Pod, _ *translate.Options) {
+			init := *p.Spec.Containers[0].DeepCopy()
+			init.Name = "init"
+			p.Spec.InitContainers = []corev1.Container{init}
+			set(p, "cpu", "2")
+		}, true, `init container "init": it wants 4 of cpu, and all main containers have 2`},
+		{"unknown scope", func(_ *corev1.Pod, o *translate.Options) { o.Scope = "node" }, true, `scope: "node", allowed are [container pod]`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in := read(t, "testdata/one.in.yaml")
+			test.change(in.Pod, &in.Options)
+			_, err := translate.Pod(in.Pod, in.Options)
+			if err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("%v, want %s", err, test.want)
+			}
+			if static := new(translate.NotStaticError); errors.As(err, static) == test.static {
+				t.Errorf("%v is a NotStaticError: %t", err, !test.static)
+			}
+		})
+	}
+}
+
+func set(pod *corev1.Pod, name corev1.ResourceName, amount string) {
+	resources := &pod.Spec.Containers[0].Resources
+	resources.Limits[name], resources.Requests[name] = resource.MustParse(amount), resource.MustParse(amount)
+}
+
+// What is in the annotation is for people and their tools.
+func TestAnnotationSaysWhichRequestsAContainerUses(t *testing.T) {
+	in := read(t, "testdata/init.in.yaml")
+	got, err := translate.Pod(in.Pod, in.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uses map[string][]string
+	if err := json.Unmarshal([]byte(got.Pod.Annotations[translate.Annotation]), &uses); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"large": {"large", "large--gpu-0", "large--gpu-1"}, "middle": {"middle"}, "small": {"large", "middle"}, "all": {"large", "middle", "large--gpu-0"}, "part": {"large", "middle"}}
+	if diff := cmp.Diff(want, uses); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A template is made of what the pod asks for, and not of what somebody writes elsewhere.
+func TestAgainRefusesWhatNoTranslationSays(t *testing.T) {
+	in := read(t, "testdata/devices.in.yaml")
+	got, err := translate.Pod(in.Pod, in.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*corev1.Pod, *translate.Options){
+		"fewer CPUs": func(p *corev1.Pod, _ *translate.Options) { set(p, "cpu", "4") },
+		"another name": func(p *corev1.Pod, _ *translate.Options) {
+			*p.Spec.ResourceClaims[0].ResourceClaimTemplateName = "numa-" + strings.Repeat("0", 32)
+		},
+		"another policy": func(_ *corev1.Pod, o *translate.Options) { o.Policy = translate.PolicySingleNUMANode },
+		"no twins":       func(_ *corev1.Pod, o *translate.Options) { o.Twins = nil },
+		"no claims":      func(p *corev1.Pod, _ *translate.Options) { p.Spec.ResourceClaims = nil },
+		"a foreign name": func(p *corev1.Pod, _ *translate.Options) { *p.Spec.ResourceClaims[0].ResourceClaimTemplateName = "own" },
+		"fewer devices": func(p *corev1.Pod, _ *translate.Options) {
+			p.Spec.Containers[0].Resources.Claims = p.Spec.Containers[0].Resources.Claims[:2]
+		},
+		"unknown request": func(p *corev1.Pod, _ *translate.Options) {
+			p.Spec.Containers[0].Resources.Claims[1].Request = "app--tpu-0"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, options := got.Pod.DeepCopy(), in.Options
+			change(pod, &options)
+			if name, spec, err := translate.Again(pod, options); err == nil || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s, %v, %v", name, spec, err)
+			}
+		})
+	}
+}
