@@ -51,19 +51,30 @@ var ofTemplate = regexp.MustCompile(`^` + templatePrefix + `[0-9a-f]{32}$`)
 // IsTemplateName reports whether a translation can give a template the name.
 func IsTemplateName(name string) bool { return ofTemplate.MatchString(name) }
 
-// originals returns pods of which the pod may be the translation.
+// originals returns pods of which the pod may be the translation, with what counts of them.
 func originals(translated *corev1.Pod, options Options) []*corev1.Pod {
-	base := translated.DeepCopy()
-	base.Spec.NodeName = "" // it may run already
-	base.Spec.ResourceClaims = slices.DeleteFunc(base.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool { return c.Name == claimName })
-	pods := []*corev1.Pod{base}
+	base := &corev1.Pod{}
+	base.Annotations, base.Spec.Resources = translated.Annotations, translated.Spec.Resources
+	base.Spec.ResourceClaims = slices.DeleteFunc(slices.Clone(translated.Spec.ResourceClaims), func(c corev1.PodResourceClaim) bool { return c.Name == claimName })
 	// Init containers use requests of other containers: the claim is the same without them.
-	base.Spec.InitContainers = slices.DeleteFunc(base.Spec.InitContainers, func(c corev1.Container) bool { return !isSidecar(c) })
+	// Every other container has a request, unless a webhook has added it later.
+	keep := func(containers []corev1.Container, kept *[]corev1.Container, wanted func(corev1.Container) bool) {
+		for _, c := range containers {
+			if wanted(c) && isTranslated(c) && len(*kept) <= resourceapi.DeviceRequestsMaxSize {
+				*kept = append(*kept, corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
+			}
+		}
+	}
+	keep(translated.Spec.InitContainers, &base.Spec.InitContainers, isSidecar)
+	keep(translated.Spec.Containers, &base.Spec.Containers, func(corev1.Container) bool { return true })
+	pods := []*corev1.Pod{base.DeepCopy()}
 	for i, container := range ofPod(base) {
-		choices := usedBy(container, options)
 		var more []*corev1.Pod
-		for _, pod := range pods {
-			for _, choice := range choices {
+		for _, choice := range usedBy(container, options) {
+			for _, pod := range pods {
+				if len(more) == mostTries {
+					break
+				}
 				next := pod.DeepCopy()
 				one := ofPod(next)[i]
 				one.Resources.Claims = nil
@@ -73,11 +84,13 @@ func originals(translated *corev1.Pod, options Options) []*corev1.Pod {
 				more = append(more, next)
 			}
 		}
-		if pods = more; len(pods) > mostTries {
-			return pods[:mostTries]
-		}
+		pods = more
 	}
 	return pods
+}
+
+func isTranslated(container corev1.Container) bool {
+	return slices.ContainsFunc(container.Resources.Claims, func(c corev1.ResourceClaim) bool { return c.Name == claimName })
 }
 
 // usedBy returns what a container may have asked for in the place of its requests other than

@@ -52,6 +52,9 @@ func (t *translation) addContainers() error {
 		if err := t.add(container); err != nil {
 			return fmt.Errorf("container %q: %w", container.Name, err)
 		}
+		if err := t.checkSize(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -158,6 +161,9 @@ func (t *translation) takeDevices(container *corev1.Container) (devices []manife
 				t.note(container, "keeps %s: it has no DeviceClass, so its device plugin chooses where it is", name)
 			}
 			continue
+		}
+		if len(stem(class)) > longestStem {
+			return nil, fmt.Errorf("%s has a class that begins with %d letters, allowed are %d", name, len(stem(class)), longestStem)
 		}
 		for _, before := range devices {
 			if stem(before.Class) == stem(class) && before.Class != class {
@@ -271,6 +277,9 @@ func (t *translation) merge(container *corev1.Container, spec resourceapi.Resour
 	t.shares = append(t.shares, s)
 	return nil
 }
+
+// longestStem leaves room for the name of a container in the name of a request.
+const longestStem = 30
 
 // requestName returns the name of a request of a container, such as app--gpu-0, in 63
 // characters.

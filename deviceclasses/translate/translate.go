@@ -5,10 +5,12 @@
 package translate
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +71,39 @@ func (o Options) Check() error {
 	return nil
 }
 
+// WithTwinsOf returns the options with more twins: classes that name an extended resource
+// themselves. Those of the options count more. Of several classes of one resource, it is the
+// one that the scheduler takes: the newest or, of those that are as new, the first by name.
+func (o Options) WithTwinsOf(classes []*resourceapi.DeviceClass) Options {
+	newest := map[corev1.ResourceName]*resourceapi.DeviceClass{}
+	for _, class := range classes {
+		if class.Spec.ExtendedResourceName == nil {
+			continue
+		}
+		name := corev1.ResourceName(*class.Spec.ExtendedResourceName)
+		if other := newest[name]; other == nil ||
+			cmp.Or(class.CreationTimestamp.Compare(other.CreationTimestamp.Time), cmp.Compare(other.Name, class.Name)) > 0 {
+			newest[name] = class
+		}
+	}
+	twins := map[corev1.ResourceName]string{}
+	for name, class := range newest {
+		twins[name] = class.Name
+	}
+	maps.Copy(twins, o.Twins)
+	o.Twins = twins
+	return o
+}
+
+// Label is the label by which a Namespace or a Pod asks for translation.
+const Label = deviceclasses.DriverName + "/translate"
+
+// Values of Label.
+const (
+	LabelOn  = "true"
+	LabelOff = "false" // of a pod in a namespace that asks for it
+)
+
 // Annotation is the annotation of a translated pod. It says, by container, which requests
 // of the claim it uses, and what it no longer asks for otherwise. It is for people: no
 // program reads it.
@@ -100,12 +135,18 @@ func (e NotStaticError) Error() string { return e.Why }
 
 // Pod gives a pod a claim for what the kubelet's static managers would give it. The error is
 // a [NotStaticError] or says what cannot be translated, in one line.
+//
+// A webhook sees pods that no API server would store. So a pod of very many containers, or
+// whose claim would be too large, is refused early.
 func Pod(pod *corev1.Pod, options Options) (Translated, error) {
 	if err := options.Check(); err != nil {
 		return Translated{}, err
 	}
 	if err := isStatic(pod); err != nil {
 		return Translated{}, err
+	}
+	if count := len(pod.Spec.InitContainers) + len(pod.Spec.Containers); count > mostContainers {
+		return Translated{}, fmt.Errorf("the pod has %d containers, allowed are %d", count, mostContainers)
 	}
 	t := translation{options: options, pod: pod.DeepCopy(), uses: map[string][]string{}}
 	for _, step := range []func() error{t.addContainers, t.addInitContainers, t.alignPod, t.checkSize} {
@@ -117,6 +158,9 @@ func Pod(pod *corev1.Pod, options Options) (Translated, error) {
 	t.pod.Spec.ResourceClaims = append(t.pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: claimName, ResourceClaimTemplateName: &result.Template})
 	return result, t.annotate()
 }
+
+// mostContainers is more than pods that a node can run have.
+const mostContainers = 128
 
 // isStatic says why the static managers would give the pod nothing, or why it cannot have
 // a claim.

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -312,5 +314,95 @@ func TestAgainRefusesWhatNoTranslationSays(t *testing.T) {
 				t.Errorf("%s, %v, %v", name, spec, err)
 			}
 		})
+	}
+}
+
+// A container that a webhook adds after the translation has no request, and changes nothing.
+func TestAgainLeavesOutWhatWasAddedLater(t *testing.T) {
+	in := read(t, "testdata/devices.in.yaml")
+	got, err := translate.Pod(in.Pod, in.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	always := corev1.ContainerRestartPolicyAlways
+	pod := got.Pod.DeepCopy()
+	added := *in.Pod.Spec.Containers[1].DeepCopy()
+	added.Name = "added"
+	pod.Spec.Containers = append([]corev1.Container{added}, pod.Spec.Containers...)
+	pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: "proxy", RestartPolicy: &always}, corev1.Container{Name: "setup"})
+	if name, spec, err := translate.Again(pod, in.Options); err != nil || name != got.Template || cmp.Diff(got.Spec, spec) != "" {
+		t.Errorf("%s, %v, want %s", name, err, got.Template)
+	}
+}
+
+// A class can say itself which extended resource it is for, as for the scheduler.
+func TestTwinsAreThoseOfTheSchedulerOrTheAdministrator(t *testing.T) {
+	class := func(name, resource string, second int64) *resourceapi.DeviceClass {
+		class := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(second, 0)}}
+		if resource != "" {
+			class.Spec.ExtendedResourceName = &resource
+		}
+		return class
+	}
+	classes := []*resourceapi.DeviceClass{
+		class("none", "", 9), class("new", "example.com/gpu", 2), class("old", "example.com/gpu", 1),
+		class("b", "example.com/nic", 1), class("a", "example.com/nic", 1), class("ignored", "example.com/fpga", 1),
+	}
+	own := map[corev1.ResourceName]string{"example.com/fpga": "own"}
+	want := map[corev1.ResourceName]string{"example.com/gpu": "new", "example.com/nic": "a", "example.com/fpga": "own"}
+	for range classes {
+		classes = append(classes[1:], classes[0])
+		if diff := cmp.Diff(want, translate.Options{Twins: own}.WithTwinsOf(classes).Twins); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if len(own) != 1 {
+		t.Errorf("the twins that were given are now %v", own)
+	}
+}
+
+// No node runs such a pod, but a webhook is asked about it before the API server refuses it.
+func TestHugePodsAreRefusedAtOnce(t *testing.T) {
+	in := read(t, "testdata/init.in.yaml")
+	in.Options.Twins = map[corev1.ResourceName]string{"example.com/gpu": strings.Repeat("g", 31)}
+	for name, change := range map[string]func(*corev1.Pod){
+		"init containers": func(p *corev1.Pod) {
+			for range 50_000 {
+				p.Spec.InitContainers = append(p.Spec.InitContainers, p.Spec.InitContainers[0])
+			}
+		},
+		"containers": func(p *corev1.Pod) {
+			for range 50_000 {
+				p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
+			}
+		},
+		"requests": func(p *corev1.Pod) {
+			for i := range 40 {
+				next := *p.Spec.Containers[0].DeepCopy()
+				next.Name = fmt.Sprintf("c%d", i)
+				delete(next.Resources.Limits, "example.com/gpu")
+				p.Spec.Containers = append(p.Spec.Containers, next)
+			}
+			p.Spec.Containers = p.Spec.Containers[3:]
+		},
+		"letters of a class": func(*corev1.Pod) {},
+	} {
+		pod := in.Pod.DeepCopy()
+		change(pod)
+		begin := time.Now()
+		_, err := translate.Pod(pod, in.Options)
+		if err == nil || !strings.Contains(err.Error(), "allowed are ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "numa", ResourceClaimTemplateName: new("numa-" + strings.Repeat("0", 32))}}
+		for i := range pod.Spec.Containers {
+			pod.Spec.Containers[i].Resources.Claims = []corev1.ResourceClaim{{Name: "numa", Request: "app"}}
+		}
+		if _, _, err := translate.Again(pod, in.Options); err == nil {
+			t.Errorf("%s: translated again", name)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("%s: takes %s", name, took)
+		}
 	}
 }
