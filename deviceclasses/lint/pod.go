@@ -11,6 +11,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
 )
 
 // Pod checks a pod and what its claims hold.
@@ -114,7 +115,12 @@ func (c placed) uses(shares []accounting.Share) bool {
 	})
 }
 
+// checkLimits finds limits of CPUs. A translated pod keeps its limits, which make it
+// Guaranteed: its containers have as many CPUs as they say.
 func checkLimits(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) {
+	if translate.TemplateOf(pod) != "" {
+		return nil
+	}
 	const message = "limit %s throttles the container on its own CPUs: remove the limit"
 	if own := pod.Spec.Resources; own != nil {
 		if limit, limited := own.Limits[corev1.ResourceCPU]; limited {

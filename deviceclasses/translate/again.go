@@ -55,9 +55,9 @@ func IsTemplateName(name string) bool { return ofTemplate.MatchString(name) }
 func originals(translated *corev1.Pod, options Options) []*corev1.Pod {
 	base := &corev1.Pod{}
 	base.Annotations, base.Spec.Resources = translated.Annotations, translated.Spec.Resources
-	base.Spec.ResourceClaims = slices.DeleteFunc(slices.Clone(translated.Spec.ResourceClaims), func(c corev1.PodResourceClaim) bool { return c.Name == claimName })
 	// Init containers use requests of other containers: the claim is the same without them.
-	// Every other container has a request, unless a webhook has added it later.
+	// Every other container has a request, unless a webhook has added it later. So it has
+	// other claims.
 	keep := func(containers []corev1.Container, kept *[]corev1.Container, wanted func(corev1.Container) bool) {
 		for _, c := range containers {
 			if wanted(c) && isTranslated(c) && len(*kept) <= resourceapi.DeviceRequestsMaxSize {

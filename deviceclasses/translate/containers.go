@@ -170,8 +170,8 @@ func (t *translation) takeDevices(container *corev1.Container) (devices []manife
 				return nil, fmt.Errorf("%s and another resource have classes that begin with %q", name, stem(class))
 			}
 		}
-		if amount.Value() > resourceapi.DeviceRequestsMaxSize {
-			return nil, fmt.Errorf("%s: %s, allowed are %d devices in a claim", name, amount.String(), resourceapi.DeviceRequestsMaxSize)
+		if amount.Sign() < 0 || amount.Value() > resourceapi.DeviceRequestsMaxSize {
+			return nil, fmt.Errorf("%s: %s, allowed are up to %d devices in a claim", name, amount.String(), resourceapi.DeviceRequestsMaxSize)
 		}
 		// One request for each, so that the names of the requests say how many there are.
 		devices = append(devices, slices.Repeat([]manifest.Devices{{Class: class, Count: 1}}, int(amount.Value()))...)

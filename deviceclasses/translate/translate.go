@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
@@ -36,7 +38,7 @@ const (
 // Values of Options.PartOfCore.
 const (
 	PartOfCoreRound = "round" // 3 CPUs become 4, in the claim, the request and the limit
-	PartOfCoreLeave = "leave" // the pod is left alone
+	PartOfCoreLeave = "leave" // it is an error: the pod cannot be translated
 )
 
 // Options are how an administrator wants pods translated.
@@ -69,6 +71,25 @@ func (o Options) Check() error {
 		return fmt.Errorf("threadsPerCore: %d, allowed is 1 or more", o.ThreadsPerCore)
 	}
 	return nil
+}
+
+// ParseTwins reads twins such as vendor.com/gpu=gpu.vendor.com,vendor.com/nic=nic.
+func ParseTwins(list string) (map[corev1.ResourceName]string, error) {
+	twins := map[corev1.ResourceName]string{}
+	for text := range strings.SplitSeq(list, ",") {
+		resource, class, _ := strings.Cut(text, "=")
+		name := corev1.ResourceName(resource)
+		switch {
+		case !isExtended(name) || len(validation.IsQualifiedName(resource)) > 0:
+			return nil, fmt.Errorf("%q is no extended resource with its class, such as vendor.com/gpu=gpu.vendor.com", text)
+		case len(validation.IsDNS1123Subdomain(class)) > 0:
+			return nil, fmt.Errorf("%q is no name of a DeviceClass for %s", class, name)
+		case twins[name] != "":
+			return nil, fmt.Errorf("%s has two classes", name)
+		}
+		twins[name] = class
+	}
+	return twins, nil
 }
 
 // WithTwinsOf returns the options with more twins: classes that name an extended resource

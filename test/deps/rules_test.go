@@ -204,6 +204,7 @@ var arrows = []arrow{
 	{"deviceclasses/lint", "deviceclasses", "opaque parameters are decoded as the driver does"},
 	{"deviceclasses/lint", "deviceclasses/accounting", "a pod's requests are compared with its claims"},
 	{"deviceclasses/lint", "deviceclasses/probe", "what a selector reads, and what it selects, is tried there"},
+	{"deviceclasses/lint", "deviceclasses/translate", "pods that were translated keep what others should not have"},
 	{"deviceclasses/accounting", "deviceclasses/probe", "a request holds part of a zone if it gets one"},
 	{"deviceclasses/probe", "deviceclasses", "its devices have the driver's words"},
 	{"webhook", "internal/message", "users read its answers in a terminal"},
