@@ -48,7 +48,7 @@ func (r *Reviewer) podLacks(request *admissionv1.AdmissionRequest, response *adm
 	if err != nil {
 		return "", err
 	}
-	lacks := lackOf(pod, r.known)
+	lacks := lackOf(pod, r.knownTo(pod))
 	if lacks == "" || len(request.OldObject.Raw) == 0 {
 		return lacks, nil
 	}
@@ -56,7 +56,7 @@ func (r *Reviewer) podLacks(request *admissionv1.AdmissionRequest, response *adm
 	if err != nil {
 		return "", err
 	}
-	if lacks == lackOf(before, r.known) {
+	if lacks == lackOf(before, r.knownTo(before)) {
 		response.Warnings = append(response.Warnings, shown(lacks))
 		return "", nil
 	}

@@ -12,8 +12,8 @@ import (
 
 // For any object there is an answer, or a reason why there is none.
 func FuzzReview(f *testing.F) {
-	for kind, object := range map[string]string{
-		"ResourceClaim": slowClaim, "DeviceClass": badClass, "Pod": plainPod, "ResourceClaimTemplate": `{spec: {spec: {devices: {}}}}`,
+	for object, kind := range map[string]string{
+		slowClaim: "ResourceClaim", badClass: "DeviceClass", plainPod: "Pod", staticPod: "Pod", `{spec: {spec: {devices: {}}}}`: "ResourceClaimTemplate",
 	} {
 		raw, err := yaml.YAMLToJSON([]byte(object))
 		if err != nil {
@@ -21,7 +21,7 @@ func FuzzReview(f *testing.F) {
 		}
 		f.Add(kind, raw)
 	}
-	handler := handlerOf(f, cluster(f, nil))
+	handler := handlerWith(f, cluster(f, nil), false, translation())
 	f.Fuzz(func(t *testing.T, kind string, object []byte) {
 		if !json.Valid(object) {
 			return // it comes from the API server
@@ -32,7 +32,7 @@ func FuzzReview(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"/validate", "/enforce", "/mutate"} {
+		for _, path := range []string{"/validate", "/enforce", "/mutate", "/translate"} {
 			recorder := post(handler, path, body)
 			if recorder.Code != http.StatusOK && recorder.Body.Len() == 0 {
 				t.Errorf("%s: %d without a reason", path, recorder.Code)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// newHandler answers POST /validate, /enforce and /mutate with admission.k8s.io/v1 reviews,
-// and GET /readyz. known returns lookups that end with the context.
+// newHandler answers POST /validate, /enforce, /mutate and /translate with
+// admission.k8s.io/v1 reviews, and GET /readyz. known returns lookups that end with the context.
 func newHandler(known func(context.Context) Known, limits reviewLimits) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, ask func(*Reviewer, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)) {
@@ -25,6 +25,7 @@ func newHandler(known func(context.Context) Known, limits reviewLimits) http.Han
 	handle("/validate", (*Reviewer).Validate)
 	handle("/enforce", (*Reviewer).Enforce)
 	handle("/mutate", (*Reviewer).Mutate)
+	handle("/translate", (*Reviewer).Translate)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ok\n") // an error means that the prober has hung up
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
@@ -43,6 +44,56 @@ spec:
 status:
   resourceClaimStatuses: [{name: d, resourceClaimName: two}]
 `,
+}
+
+// staticPod is a pod for static managers, with all that a translation reads.
+const staticPod = `
+metadata: {name: p, uid: u9, labels: {dra.numa/translate: "true"}, annotations: {a_cache_min: "2", a_policy: gold, a_pstate_ratio: "1.5"}}
+spec:
+  initContainers:
+  - {name: i, image: a, restartPolicy: Always, resources: {requests: {cpu: 100m, memory: 1Mi}, limits: {cpu: 100m, memory: 1Mi}}}
+  - {name: j, image: a, resources: {requests: {cpu: "2", memory: 1Mi}, limits: {cpu: "2", memory: 1Mi}}}
+  containers:
+  - name: a
+    image: a
+    resources:
+      requests: {cpu: "3", memory: 1Mi, hugepages-2Mi: 2Mi, example.com/gpu: 1, intel.com/l3_cache_ways: 2}
+      limits: {cpu: "3", memory: 1Mi, hugepages-2Mi: 2Mi, example.com/gpu: 1, intel.com/l3_cache_ways: 2}
+`
+
+// Whatever a tenant writes into a pod that is translated, the words are for a terminal, the
+// patch is one for the pod that was sent, and what comes out is not translated again.
+func TestNoFieldOfAStaticPodIsObeyed(t *testing.T) {
+	how := translation()
+	how.Twins = map[corev1.ResourceName]string{"example.com/gpu": "gpu.dra.numa"}
+	handler := handlerWith(t, cluster(t, nil), true, how)
+	translated, refused := 0, 0
+	object.Variants(t, staticPod, func(path string, variant any) {
+		response := answerTo(t, handler, "/translate", "Pod", variant)
+		if response == nil {
+			return
+		}
+		checkWords(t, "/translate of a pod with "+path, response)
+		switch {
+		case !response.Allowed:
+			refused++
+		case response.Patch != nil:
+			translated++
+			var pod any
+			if text, err := json.Marshal(variant); err != nil || json.Unmarshal(text, &pod) != nil {
+				t.Fatal(err)
+			}
+			apply(t, pod, response.Patch)
+			for _, endpoint := range []string{"/translate", "/mutate"} {
+				if again := answerTo(t, handler, endpoint, "Pod", pod); again == nil || again.Patch != nil {
+					t.Errorf("%s: %s changes it again: %+v", path, endpoint, again)
+				}
+			}
+		}
+	})
+	if translated < 20 || refused < 3 {
+		t.Errorf("%d variants are translated, and %d refused", translated, refused)
+	}
 }
 
 // longest is how long a text of the webhook may be. kubectl prints it.

@@ -93,11 +93,16 @@ func handlerOf(t testing.TB, client *fake.Clientset) http.Handler {
 
 func handlerFrom(t testing.TB, client *fake.Clientset, enforced bool) http.Handler {
 	t.Helper()
+	return handlerWith(t, client, enforced, nil)
+}
+
+func handlerWith(t testing.TB, client *fake.Clientset, enforced bool, translation *Translation) http.Handler {
+	t.Helper()
 	known, stop, err := startLookups(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known.enforced = enforced
+	known.enforced, known.translation = enforced, translation
 	t.Cleanup(stop)
 	limits := newReviewLimits()
 	limits.timeout = time.Hour

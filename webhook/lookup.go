@@ -37,6 +37,8 @@ type lookups struct {
 	enforced  bool          // must not change
 	creators  []string      // must not change: see Options.ClaimControllers
 
+	translation *Translation // must not change
+
 	stale  atomic.Bool // the slices have changed since addUp
 	mu     sync.Mutex
 	steps  accounting.Steps // must not be changed
@@ -146,6 +148,18 @@ func (l *lookups) ServerCounts() bool {
 
 // Enforced implements Known.
 func (l *lookups) Enforced() bool { return l.enforced }
+
+// Translation implements Known. Its twins are those of the classes as they are now, too.
+func (l *lookups) Translation() *Translation {
+	if l.translation == nil {
+		return nil
+	}
+	now := *l.translation
+	if classes, err := l.classes.List(labels.Everything()); err == nil { // a lister of a local store has no errors
+		now.Options = now.WithTwinsOf(classes)
+	}
+	return &now
+}
 
 // GeneratesClaims implements Known.
 func (l *lookups) GeneratesClaims(user string) bool { return slices.Contains(l.creators, user) }

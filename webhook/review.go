@@ -28,6 +28,8 @@ type Known interface {
 	ServerCounts() bool
 	// Enforced reports whether each pod must request all that its claims may hold.
 	Enforced() bool
+	// Translation says how pods for static managers get claims; nil if they get none.
+	Translation() *Translation
 	// GeneratesClaims reports whether Kubernetes creates claims for pods as this user.
 	GeneratesClaims(user string) bool
 	// Waiting calls each for the pods of a namespace that name claims and may still wait for
@@ -103,7 +105,7 @@ func (r *Reviewer) findings(request *admissionv1.AdmissionRequest, raw []byte) (
 		if r.known.ServerCounts() {
 			return nil, err
 		}
-		findings := r.linter.Pod(pod)
+		findings := lint.New(r.knownTo(pod)).Pod(pod)
 		if r.known.Enforced() { // a claim counts in each pod, and Enforce refuses what it cannot count
 			findings = slices.DeleteFunc(findings, func(finding lint.Finding) bool { return finding.Rule == lint.UnresolvedClaim })
 		}
@@ -127,23 +129,24 @@ func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.A
 	if r.known.ServerCounts() {
 		return response, nil
 	}
+	mirrored, ok := r.mirror(pod, r.knownTo(pod))
+	if !ok || !mirrored.Changed {
+		return response, nil
+	}
+	return response, respond(response, pod, mirrored.Pod)
+}
+
+// mirror raises the requests of a pod. It returns false if that would take long.
+func (r *Reviewer) mirror(pod *corev1.Pod, known Known) (accounting.Mirrored, bool) {
 	sharesOf := accounting.SharesOf
-	if r.known.Enforced() {
+	if known.Enforced() {
 		sharesOf = accounting.MostOf
 	}
-	shares, _ := sharesOf(pod, r.known)
+	shares, _ := sharesOf(pod, known)
 	if accounting.TooLarge(pod, shares) {
-		return response, nil
+		return accounting.Mirrored{}, false
 	}
-	mirrored := accounting.Mirror(pod, shares)
-	if !mirrored.Changed {
-		return response, nil
-	}
-	if response.Patch, err = json.Marshal(patch(pod, mirrored.Pod)); err != nil {
-		return nil, fmt.Errorf("render patch: %w", err)
-	}
-	response.PatchType = new(admissionv1.PatchTypeJSONPatch)
-	return response, nil
+	return accounting.Mirror(pod, shares), true
 }
 
 // readPod reads a pod. Its status is that of the stored pod: the API server drops a status

@@ -37,6 +37,8 @@ type Options struct {
 	// ClaimControllers are the users as which Kubernetes creates claims for pods. Without
 	// them, Enforced compares the claims that it generates with all pods that wait.
 	ClaimControllers []string
+	// Translation gives pods for static managers claims; nil leaves them as they are.
+	Translation *Translation
 }
 
 // Run answers reviews until ctx ends. It starts to answer when it has a certificate and all
@@ -59,7 +61,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	known.enforced, known.creators = options.Enforced, options.ClaimControllers
+	known.enforced, known.creators, known.translation = options.Enforced, options.ClaimControllers, options.Translation
 	defer stop()
 	defer cancel() // runs before stop, which waits for the watches
 	return serve(ctx, options.Listener, newServer(newHandler(known.during, newReviewLimits()), options))

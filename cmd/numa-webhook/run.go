@@ -25,12 +25,21 @@ const (
 	clientBurst = 200
 )
 
+// Values of --translate-on-error.
+const (
+	errorRefuse = "refuse"
+	errorLeave  = "leave"
+)
+
 // options are the values of the flags.
 type options struct {
 	webhook.Options
 	listen      string
 	files       tlsfiles.Files
 	controllers string
+	translates  bool
+	translation webhook.Translation
+	onError     string
 	kubeconfig  string
 	logging     logging.Options
 }
@@ -41,7 +50,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		{Name: "", Args: "--tls-cert FILE --tls-key FILE [flags]", Run: serve, About: `Answers the API server's admission reviews. /validate refuses claims, claim
 templates and device classes that the driver cannot use, and warns of mistakes.
 /mutate raises the requests of pods to what their claims hold. With --enforce,
-/enforce refuses pods that request less than their claims may hold.`},
+/enforce refuses pods that request less than their claims may hold. With --translate,
+/translate gives pods that were written for the kubelet's static managers a claim.`},
 		{Name: "renew", Args: "--namespace NAMESPACE --secret NAME --names LIST [flags]", Run: renew, About: `Makes the webhook's certificate and keeps it valid: it has the API server trust a new
 one, waits a minute, and writes it to the Secret, which the webhook's pods mount. It
 answers no reviews, and reads nothing that users of the cluster can write.`},
@@ -96,6 +106,10 @@ func parseFlags(c cli.Call) (*options, error) {
 	o.files.Policy.AddFlags(flags, "tls")
 	flags.BoolVar(&o.Enforced, "enforce", false, "raise requests to all that claims may hold, in each pod that names them; needs the right to list pods")
 	flags.StringVar(&o.controllers, "claim-controllers", "", "`list` of users as which Kubernetes creates claims for pods; saves time with --enforce")
+	flags.BoolVar(&o.translates, "translate", false, "give pods that were written for the kubelet's static managers a claim, if the API server asks")
+	addTranslation(flags, "translate-", &o.translation.Options)
+	o.onError = errorRefuse
+	choice(flags, "translate-on-error", "`what` happens to a pod that would lose something", &o.onError, errorRefuse, errorLeave)
 	flags.StringVar(&o.listen, "listen", ":8443", "`address` and port of the server")
 	addCommon(flags, &o.kubeconfig, &o.logging)
 	if err := c.ParseAll(flags, "tls-cert", "tls-key"); err != nil {
@@ -105,6 +119,10 @@ func parseFlags(c cli.Call) (*options, error) {
 		return nil, err
 	}
 	o.MinVersion, o.CipherSuites = o.files.Policy.MinVersion, o.files.Policy.CipherSuites
+	if o.translates {
+		o.translation.Leave = o.onError == errorLeave
+		o.Translation = &o.translation
+	}
 	if o.controllers != "" {
 		o.ClaimControllers = strings.Split(o.controllers, ",")
 	}

@@ -9,7 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
+	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
 func TestUsage(t *testing.T) {
@@ -23,13 +27,19 @@ func TestUsage(t *testing.T) {
 		valid + " --mirror":            "mirror",
 		valid + " --tls-min-version=x": "allowed are VersionTLS12 and VersionTLS13",
 		valid + " --tls-min-version=VersionTLS12 --tls-cipher-suites=TLS_AES_128_GCM_SHA256": "HTTP/2 needs",
-		valid + " --secret=s":             "secret",
-		"renew":                           "--namespace is missing",
-		"renew --namespace=ns":            "--secret is missing",
-		"renew --namespace=ns --secret=s": "--names is missing",
-		renew + " stray":                  `unexpected argument "stray"`,
-		renew + " -v=11":                  "-v 11: allowed are 0 to 10",
-		renew + " --listen=:1":            "listen",
+		valid + " --translate-scope=node":         `invalid value "node" for flag -translate-scope: allowed are container, pod`,
+		valid + " --translate-policy=one":         "-translate-policy: allowed are single-numa-node, restricted, best-effort, none",
+		valid + " --translate-part-of-core=":      "-translate-part-of-core: allowed are round, leave",
+		valid + " --translate-threads-per-core=0": "-translate-threads-per-core: want 1 or more",
+		valid + " --translate-on-error=warn":      "-translate-on-error: allowed are refuse, leave",
+		valid + " --translate-twins=gpu=a":        `-translate-twins: "gpu=a" is no extended resource with its class`,
+		valid + " --secret=s":                     "secret",
+		"renew":                                   "--namespace is missing",
+		"renew --namespace=ns":                    "--secret is missing",
+		"renew --namespace=ns --secret=s":         "--names is missing",
+		renew + " stray":                          `unexpected argument "stray"`,
+		renew + " -v=11":                          "-v 11: allowed are 0 to 10",
+		renew + " --listen=:1":                    "listen",
 	} {
 		err := run(t.Context(), strings.Fields(args), &bytes.Buffer{})
 		var usage *cli.UsageError
@@ -44,6 +54,28 @@ func TestUsage(t *testing.T) {
 	o, err = parseFlags(cli.Call{Args: strings.Fields(valid + " --tls-min-version=VersionTLS12 --tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"), Stdout: &bytes.Buffer{}})
 	if err != nil || o.MinVersion != tls.VersionTLS12 || !slices.Equal(o.CipherSuites, []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256}) {
 		t.Errorf("%+v, %v", o, err)
+	}
+	if o.Translation != nil {
+		t.Errorf("pods are translated without --translate: %+v", o.Translation)
+	}
+	twins, err := translate.ParseTwins("a/b=c,d/e=f.g")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]webhook.Translation{
+		"": {Options: translate.Options{Scope: "container", Policy: "single-numa-node", PartOfCore: "round", ThreadsPerCore: 2}},
+		" --translate-scope=pod --translate-policy=best-effort --translate-part-of-core=leave --translate-threads-per-core=1 --translate-on-error=leave --translate-twins=a/b=c,d/e=f.g": {
+			Leave:   true,
+			Options: translate.Options{Scope: "pod", Policy: "best-effort", PartOfCore: "leave", ThreadsPerCore: 1, Twins: twins},
+		},
+	} {
+		o, err := parseFlags(cli.Call{Args: strings.Fields(valid + " --translate" + args), Stdout: &bytes.Buffer{}})
+		if err != nil || o.Translation == nil {
+			t.Fatalf("%q: %v", args, err)
+		}
+		if diff := cmp.Diff(want, *o.Translation); diff != "" || o.Translation.Check() != nil {
+			t.Errorf("%q (-want +got):\n%s", args, diff)
+		}
 	}
 	for _, args := range [][]string{{"-h"}, {"renew", "-h"}} {
 		var stdout bytes.Buffer

@@ -207,6 +207,8 @@ var arrows = []arrow{
 	{"deviceclasses/lint", "deviceclasses/translate", "pods that were translated keep what others should not have"},
 	{"deviceclasses/accounting", "deviceclasses/probe", "a request holds part of a zone if it gets one"},
 	{"deviceclasses/probe", "deviceclasses", "its devices have the driver's words"},
+	{"webhook", "deviceclasses/translate", "pods for static managers get claims"},
+	{"cmd/numa-webhook", "deviceclasses/translate", "how they get them are flags"},
 	{"webhook", "internal/message", "users read its answers in a terminal"},
 	{"webhook", "deviceclasses/probe", "it keeps what selectors select"},
 	{"cmd/kubectl-numa", "deviceclasses/probe", "so does it"},
