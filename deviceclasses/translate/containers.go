@@ -234,9 +234,10 @@ func (t *translation) divides(wish manifest.Wish) bool {
 // container, and the names of its other requests say what they are for.
 func (t *translation) merge(container *corev1.Container, spec resourceapi.ResourceClaimSpec, wish manifest.Wish) error {
 	s := share{request: container.Name, container: container.Name, amounts: zoneAmounts(container), places: wish.Places, devices: map[string][]string{}}
-	renamed := map[string]string{}
+	renamed, foreign := map[string]string{}, map[string]bool{}
 	for i := range spec.Devices.Requests {
 		request := &spec.Devices.Requests[i]
+		foreign[request.Name] = request.Exactly != nil && !strings.HasSuffix(request.Exactly.DeviceClassName, "."+deviceclasses.DriverName)
 		name := container.Name
 		switch {
 		case request.Name == "zone":
@@ -267,8 +268,18 @@ func (t *translation) merge(container *corev1.Container, spec resourceapi.Resour
 		return names
 	}
 	for _, constraint := range spec.Devices.Constraints {
+		if *constraint.MatchAttribute == deviceclasses.FullName(deviceclasses.AttributeSocket) {
+			// Other drivers do not publish the socket, and a constraint refuses a device without
+			// the attribute even if another alternative is chosen.
+			constraint.Requests = slices.DeleteFunc(constraint.Requests, func(name string) bool { return foreign[name] })
+		}
 		constraint.Requests = rename(constraint.Requests)
-		t.spec.Devices.Constraints = append(t.spec.Devices.Constraints, constraint)
+		same := func(c resourceapi.DeviceConstraint) bool {
+			return *c.MatchAttribute == *constraint.MatchAttribute && slices.Equal(c.Requests, constraint.Requests)
+		}
+		if !slices.ContainsFunc(t.spec.Devices.Constraints, same) {
+			t.spec.Devices.Constraints = append(t.spec.Devices.Constraints, constraint)
+		}
 	}
 	for _, config := range spec.Devices.Config {
 		config.Requests = rename(config.Requests)

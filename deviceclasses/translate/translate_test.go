@@ -346,6 +346,27 @@ func TestAgainLeavesOutWhatWasAddedLater(t *testing.T) {
 	}
 }
 
+// A device of another driver has no socket, and a constraint would refuse it whichever
+// alternative is chosen. Parts of one socket are on one socket nevertheless.
+func TestDevicesOfOtherDriversNeedNoSocket(t *testing.T) {
+	in := read(t, "testdata/devices.in.yaml")
+	in.Options.Scope = translate.ScopeContainer
+	got, err := translate.Pod(in.Pod, in.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bound []string
+	for _, constraint := range got.Spec.Devices.Constraints {
+		if *constraint.MatchAttribute == deviceclasses.FullName(deviceclasses.AttributeSocket) {
+			bound = append(bound, strings.Join(constraint.Requests, " "))
+		}
+	}
+	want := []string{"app/one-socket", "app/one-socket app--nic-0", "app-gpu-0/one-socket"}
+	if diff := cmp.Diff(want, bound); diff != "" {
+		t.Errorf("bound to one socket (-want +got):\n%s", diff)
+	}
+}
+
 // A class can say itself which extended resource it is for, as for the scheduler.
 func TestTwinsAreThoseOfTheSchedulerOrTheAdministrator(t *testing.T) {
 	class := func(name, resource string, second int64) *resourceapi.DeviceClass {
