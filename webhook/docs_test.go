@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -156,4 +157,46 @@ func decodeLoosely(t *testing.T, text string) (meta metav1.TypeMeta) {
 		t.Fatalf("%v in\n%s", err, text)
 	}
 	return meta
+}
+
+// The page shows a pod before and after its translation, and the template.
+func TestPodOfThePageIsTranslatedAsItSays(t *testing.T) {
+	var before, after *corev1.Pod
+	var template *resourceapi.ResourceClaimTemplate
+	text := ""
+	for _, document := range files.YAML(t, "../docs/unchanged-pods.md") {
+		switch decodeLoosely(t, document).Kind {
+		case "Pod":
+			pod := &corev1.Pod{}
+			if err := yaml.UnmarshalStrict([]byte(document), pod); err != nil {
+				t.Fatal(err)
+			}
+			if before == nil {
+				before, text = pod, document
+			} else {
+				after = pod
+			}
+		case "ResourceClaimTemplate":
+			template = &resourceapi.ResourceClaimTemplate{}
+			if err := yaml.UnmarshalStrict([]byte(document), template); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if after == nil || template == nil {
+		t.Fatal("the page lacks a pod or a template")
+	}
+	how := translation()
+	how.Twins = map[corev1.ResourceName]string{"vendor.com/gpu": "gpu.vendor.com"}
+	handler := handlerWith(t, cluster(t, nil), false, how)
+	if diff := cmp.Diff(after, podOfText(t, translatedPod(t, handler, text))); diff != "" {
+		t.Errorf("the pod (-page +translated):\n%s", diff)
+	}
+	translated, err := translate.Pod(before, how.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(template.Spec.Spec, translated.Spec); diff != "" || template.Name != translated.Template {
+		t.Errorf("the template (-page +translated):\n%s", diff)
+	}
 }

@@ -197,7 +197,7 @@ func TestEveryValueIsChecked(t *testing.T) {
 
 // everything turns on all objects of the chart.
 var everything = []string{
-	"webhook.enabled=true", "webhook.mirrorRequests=enforce", "webhook.networkPolicy.enabled=true", "viewer.enabled=true", "nvml.enabled=true", "nvml.image=cuda",
+	"webhook.enabled=true", "webhook.mirrorRequests=enforce", "webhook.translate.enabled=true", "webhook.networkPolicy.enabled=true", "viewer.enabled=true", "nvml.enabled=true", "nvml.image=cuda",
 	"metrics.networkPolicy.enabled=true", "metrics.podMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboards.enabled=true", "flowControl.enabled=true", "madeUpMachine=rig", "config.zoneBy=l3",
 	"rbac.scc=true", "resourceQuota.create=true",
 }

@@ -14,9 +14,11 @@ import (
 	networking "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 )
 
@@ -73,6 +75,12 @@ func TestWebhookIsOptional(t *testing.T) {
 			set: []string{"webhook.enabled=true", "webhook.mirrorRequests=enforce"},
 			has: []string{"kind: MutatingWebhookConfiguration", "--mutating-configuration", "--enforce", "pods/resize"},
 		},
+		{
+			set:   []string{"webhook.enabled=true", "webhook.translate.enabled=true"},
+			has:   []string{"kind: MutatingWebhookConfiguration", "--mutating-configuration", "- --translate\n"},
+			lacks: []string{"path: /mutate", "--translate-twins"},
+		},
+		{set: []string{"webhook.enabled=true", "webhook.mirrorRequests=true"}, lacks: []string{"--translate", "path: /translate"}},
 		{set: []string{"ownSlicesOnly=false"}, lacks: []string{"ValidatingAdmissionPolicy"}},
 	} {
 		rendered := mustRender(t, tc.set...)
@@ -118,6 +126,7 @@ func TestWebhookRolesPermitOnlyWhatIsUsed(t *testing.T) {
 	}{
 		"warnings":          {nil, nil, nil},
 		"requests, too":     {[]string{"webhook.mirrorRequests=true"}, nil, map[string]string{mutating: used}},
+		"translation":       {[]string{"webhook.translate.enabled=true"}, nil, map[string]string{mutating: used}},
 		"enforced requests": {[]string{"webhook.mirrorRequests=enforce"}, map[string]string{"/pods": "list"}, map[string]string{mutating: used}},
 	} {
 		rendered := mustRender(t, append(tc.set, "webhook.enabled=true")...)
@@ -273,7 +282,7 @@ func TestEntryOfEnforceIsThereBefore(t *testing.T) {
 }
 
 // TestOnlyWhatRefusesFailsClosed: neither pods nor the objects of other drivers depend on
-// the webhook, unless it enforces requests.
+// the webhook, unless it enforces requests or translates.
 func TestOnlyWhatRefusesFailsClosed(t *testing.T) {
 	for set, want := range map[string]map[string]string{
 		"webhook.mirrorRequests=true,webhook.failurePolicy=Ignore": {
@@ -284,6 +293,9 @@ func TestOnlyWhatRefusesFailsClosed(t *testing.T) {
 		},
 		"webhook.mirrorRequests=enforce,webhook.failurePolicy=Ignore": {
 			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "requests": "Ignore", "enforce": "Fail",
+		},
+		"webhook.translate.enabled=true,webhook.failurePolicy=Ignore": {
+			"parameters": "Ignore", "claims": "Ignore", "pods": "Ignore", "enforce": "Ignore", "translate": "Fail", "translate-pods": "Fail",
 		},
 	} {
 		rendered := mustRender(t, "webhook.enabled=true", set)
@@ -300,6 +312,85 @@ func TestOnlyWhatRefusesFailsClosed(t *testing.T) {
 			t.Errorf("failure policies with %s (-want +got):\n%s", set, diff)
 		}
 	}
+}
+
+// Only pods whose namespace or label asks for a translation are translated, and only these
+// depend on the webhook.
+func TestOnlyPodsThatAskAreTranslated(t *testing.T) {
+	rendered := mustRender(t, "webhook.enabled=true", "webhook.translate.enabled=true", "namespaceOverride=numa")
+	entries := named[admissionregistration.MutatingWebhookConfiguration](t, rendered, "MutatingWebhookConfiguration", webhookName).Webhooks
+	if len(entries) != 2 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	for _, row := range []struct {
+		namespace, pod map[string]string
+		want           int // how many entries ask
+	}{
+		{nil, nil, 0},
+		{nil, map[string]string{translate.Label: translate.LabelOff}, 0},
+		{nil, map[string]string{translate.Label: translate.LabelOn}, 1},
+		{map[string]string{translate.Label: translate.LabelOff}, nil, 0},
+		{map[string]string{translate.Label: translate.LabelOff}, map[string]string{translate.Label: translate.LabelOn}, 1},
+		{map[string]string{translate.Label: translate.LabelOn}, nil, 1},
+		{map[string]string{translate.Label: translate.LabelOn}, map[string]string{translate.Label: translate.LabelOn}, 1},
+		{map[string]string{translate.Label: translate.LabelOn}, map[string]string{translate.Label: translate.LabelOff}, 0},
+		{map[string]string{translate.Label: translate.LabelOn, corev1.LabelMetadataName: "numa"}, nil, 0},
+	} {
+		asks := 0
+		for _, entry := range entries {
+			if matches(t, entry.NamespaceSelector, row.namespace) && matches(t, entry.ObjectSelector, row.pod) {
+				asks++
+			}
+		}
+		if asks != row.want {
+			t.Errorf("namespace %v, pod %v: %d entries ask, want %d", row.namespace, row.pod, asks, row.want)
+		}
+	}
+	for _, entry := range entries {
+		checkTimeout(t, entry.Name, *entry.TimeoutSeconds)
+		if *entry.FailurePolicy != admissionregistration.Fail || *entry.SideEffects != admissionregistration.SideEffectClassNone ||
+			*entry.ReinvocationPolicy != admissionregistration.IfNeededReinvocationPolicy || *entry.ClientConfig.Service.Path != "/translate" {
+			t.Errorf("%+v", entry)
+		}
+	}
+	const want = "webhook.translate.enabled=true needs webhook.enabled=true"
+	if _, stderr, err := render(t, "webhook.translate.enabled=true"); err == nil || !strings.Contains(stderr, want) {
+		t.Errorf("%v, %s", err, stderr)
+	}
+}
+
+func matches(t *testing.T, selector *metav1.LabelSelector, set map[string]string) bool {
+	t.Helper()
+	parsed, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Matches(labels.Set(set))
+}
+
+// The webhook's flags take what the values allow.
+func TestTranslationIsThatOfTheValues(t *testing.T) {
+	rendered, stderr, err := template(t, "--values", "testdata/every.values.yaml")
+	if err != nil {
+		t.Fatal(stderr)
+	}
+	for _, document := range documents(rendered) {
+		deployment := decode[appsv1.Deployment](t, document)
+		if deployment.Kind != "Deployment" || !slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "--translate") {
+			continue
+		}
+		args := deployment.Spec.Template.Spec.Containers[0].Args
+		first := slices.Index(args, "--translate")
+		want := []string{
+			"--translate", "--translate-scope=pod", "--translate-policy=best-effort", "--translate-part-of-core=leave", "--translate-threads-per-core=1",
+			"--translate-twins=vendor.com/gpu=gpu.vendor.com,vendor.com/nic=nic.dra.numa", "--translate-on-error=leave",
+		}
+		if diff := cmp.Diff(want, args[first:first+len(want)]); diff != "" {
+			t.Errorf("arguments (-want +got):\n%s", diff)
+		}
+		return
+	}
+	t.Error("no Deployment translates")
 }
 
 // checkTimeout checks that the API server waits until the webhook itself gives up.

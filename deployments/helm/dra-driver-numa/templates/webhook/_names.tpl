@@ -61,3 +61,37 @@ matchConditions:
 {{- define "dra-driver-numa.webhook.enforces" -}}
 {{ if eq (toString .Values.webhook.mirrorRequests) "enforce" }}true{{ end }}
 {{- end }}
+
+{{/* Whether pods are changed: "true" or nothing. */}}
+{{- define "dra-driver-numa.webhook.mutates" -}}
+{{ if or .Values.webhook.mirrorRequests .Values.webhook.translate.enabled }}true{{ end }}
+{{- end }}
+
+{{/* How the webhook is asked for translations. A pod that nobody could change later must not
+pass untranslated: nothing else keeps other pods off its CPUs. */}}
+{{- define "dra-driver-numa.webhook.translates" -}}
+admissionReviewVersions: [v1]
+sideEffects: None
+failurePolicy: Fail
+# Another webhook may make a pod Guaranteed, and a second time changes nothing.
+reinvocationPolicy: IfNeeded
+timeoutSeconds: 3
+clientConfig:
+  {{- include "dra-driver-numa.webhook.service" . | nindent 2 }}
+    path: /translate
+rules:
+  - apiGroups: [""]
+    apiVersions: [v1]
+    resources: [pods]
+    operations: [CREATE]
+matchConditions:
+  - name: has-no-claims
+    expression: "!has(object.spec.resourceClaims)"
+{{- end }}
+
+{{/* A map of twins as a flag has it, in the order of the keys. */}}
+{{- define "dra-driver-numa.webhook.twins" -}}
+{{- $list := list -}}
+{{- range $name, $class := . }}{{ $list = append $list (printf "%s=%s" $name $class) }}{{ end -}}
+{{- join "," $list -}}
+{{- end }}
