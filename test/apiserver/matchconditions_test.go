@@ -23,12 +23,13 @@ const (
 )
 
 // TestOnlyParametersNeedTheWebhook: while the webhook is away and fails closed, the API
-// server refuses what has parameters for the driver, and nothing else.
+// server refuses what has parameters for the driver or asks for a translation, and nothing
+// else.
 func TestOnlyParametersNeedTheWebhook(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	create(t, admin.ResourceV1().ResourceClaimTemplates("default"), object.Parse[resourceapi.ResourceClaimTemplate](t,
 		`{metadata: {name: away}, spec: {spec: {devices: {`+zone+`, `+ours+`}}}}`))
-	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests=true", "webhook.failurePolicy=Fail")
+	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests=true", "webhook.translate.enabled=true", "webhook.failurePolicy=Fail")
 	pointWebhooks(t, admin, "127.0.0.1:1") // where no program listens
 	inEffect := func() bool {
 		return isAway(tryToCreate(t, admin, "ResourceClaim", `{metadata: {name: c}, spec: {devices: {`+zone+`, `+ours+`}}}`))
@@ -55,6 +56,9 @@ func TestOnlyParametersNeedTheWebhook(t *testing.T) {
 		"class of the chart":       {"DeviceClass", `{metadata: {name: ours.dra.numa}, spec: {` + ours + `}}`, false},
 		"class of others":          {"DeviceClass", `{metadata: {name: c.example.com}, spec: {` + others + `}}`, false},
 		"class without parameters": {"DeviceClass", `{metadata: {name: c.example.com}}`, false},
+		"pod without a claim":      {"Pod", `{metadata: {name: p}, spec: {containers: [{name: a, image: none}]}}`, false},
+		"pod to be translated":     {"Pod", `{metadata: {name: p, labels: {dra.numa/translate: "true"}}, spec: {containers: [{name: a, image: none}]}}`, true},
+		"pod not to be translated": {"Pod", `{metadata: {name: p, labels: {dra.numa/translate: "false"}}, spec: {containers: [{name: a, image: none}]}}`, false},
 		"pod with a claim":         {"Pod", `{metadata: {name: p}, spec: {resourceClaims: [{name: c, resourceClaimTemplateName: away}], containers: [{name: a, image: none}]}}`, false},
 	} {
 		err := tryToCreate(t, admin, row.kind, row.object)
@@ -85,7 +89,7 @@ func mustBeGenerated(t *testing.T, admin kubernetes.Interface, template string) 
 // isAway reports whether the API server refuses an object because the webhook does not
 // answer.
 func isAway(err error) bool {
-	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), `failed calling webhook "parameters.webhook.dra.numa"`)
+	return apierrors.IsInternalError(err) && (strings.Contains(err.Error(), `failed calling webhook "parameters.webhook.dra.numa"`) || strings.Contains(err.Error(), `failed calling webhook "translate-pods.webhook.dra.numa"`))
 }
 
 // tryToCreate creates an object as a dry run.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -67,7 +68,13 @@ func mounted(ctx context.Context, admin kubernetes.Interface) (*tls.Certificate,
 // a Service.
 func startWebhook(t *testing.T, admin kubernetes.Interface, replicas int, mirrorRequests string) (addresses []string) {
 	t.Helper()
-	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests="+mirrorRequests, "webhook.failurePolicy=Fail")
+	return startWebhookThat(t, admin, replicas, mirrorRequests, nil)
+}
+
+// startWebhookThat is startWebhook, with translation of pods unless that is nil.
+func startWebhookThat(t *testing.T, admin kubernetes.Interface, replicas int, mirrorRequests string, translation *webhook.Translation) (addresses []string) {
+	t.Helper()
+	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests="+mirrorRequests, "webhook.failurePolicy=Fail", fmt.Sprintf("webhook.translate.enabled=%t", translation != nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	t.Cleanup(func() { cancel(); running.Wait() })
@@ -84,6 +91,7 @@ func startWebhook(t *testing.T, admin kubernetes.Interface, replicas int, mirror
 			Client: as(t, webhookName, nil), Listener: listener,
 			Certificate: func() (*tls.Certificate, error) { return mounted(ctx, admin) },
 			Enforced:    mirrorRequests == "enforce",
+			Translation: translation,
 		}
 		running.Go(func() {
 			if err := webhook.Run(ctx, options); err != nil {
@@ -114,7 +122,9 @@ func pointWebhooks(t *testing.T, admin kubernetes.Interface, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	point(&mutating.Webhooks[0].ClientConfig)
+	for i := range mutating.Webhooks {
+		point(&mutating.Webhooks[i].ClientConfig)
+	}
 	if _, err := api.ValidatingWebhookConfigurations().Update(t.Context(), validating, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
