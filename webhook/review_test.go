@@ -266,7 +266,7 @@ const (
 // included; the issue allows 5 ms. What decode takes is the least that it can be: it
 // reads the same bytes and does nothing.
 func BenchmarkReview(b *testing.B) {
-	handler := handlerOf(b, cluster(b, nil))
+	handler := handlerWith(b, cluster(b, nil), false, translation())
 	decode := answer(func(_ context.Context, request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 		var object map[string]any
 		return &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}, json.Unmarshal(request.Object.Raw, &object)
@@ -277,6 +277,7 @@ func BenchmarkReview(b *testing.B) {
 		{"class", "/validate", "DeviceClass", realClass},
 		{"pod", "/validate", "Pod", realPod},
 		{"mirror", "/mutate", "Pod", realPod},
+		{"translate", "/translate", "Pod", strings.ReplaceAll(staticPod, "example.com", "none.example.com")},
 	} {
 		body := reviewOf(b, row.kind, row.object, "")
 		b.Run(row.name+"/review", func(b *testing.B) { benchmark(b, handler, row.path, body) })
