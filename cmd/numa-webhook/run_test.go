@@ -63,10 +63,10 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]webhook.Translation{
-		"": {Options: translate.Options{Scope: "container", Policy: "single-numa-node", PartOfCore: "round", ThreadsPerCore: 2}},
-		" --translate-scope=pod --translate-policy=best-effort --translate-part-of-core=leave --translate-threads-per-core=1 --translate-on-error=leave --translate-twins=a/b=c,d/e=f.g": {
+		"": {Options: translate.Options{Scope: "container", Policy: "single-numa-node", PartOfCore: "round", ThreadsPerCore: 2, CPULimit: "keep"}},
+		" --translate-scope=pod --translate-policy=best-effort --translate-part-of-core=leave --translate-threads-per-core=1 --translate-cpu-limit=lift --translate-on-error=leave --translate-twins=a/b=c,d/e=f.g": {
 			Leave:   true,
-			Options: translate.Options{Scope: "pod", Policy: "best-effort", PartOfCore: "leave", ThreadsPerCore: 1, Twins: twins},
+			Options: translate.Options{Scope: "pod", Policy: "best-effort", PartOfCore: "leave", ThreadsPerCore: 1, CPULimit: "lift", Twins: twins},
 		},
 	} {
 		o, err := parseFlags(cli.Call{Args: strings.Fields(valid + " --translate" + args), Stdout: &bytes.Buffer{}})

@@ -15,13 +15,15 @@ import (
 // begin with the prefix.
 func addTranslation(flags *flag.FlagSet, prefix string, o *translate.Options) {
 	*o = translate.Options{
-		Scope: translate.ScopeContainer, Policy: translate.PolicySingleNUMANode, PartOfCore: translate.PartOfCoreRound, ThreadsPerCore: 2,
+		Scope: translate.ScopeContainer, Policy: translate.PolicySingleNUMANode, PartOfCore: translate.PartOfCoreRound, ThreadsPerCore: 2, CPULimit: translate.CPULimitKeep,
 	}
 	choice(flags, prefix+"scope", "`scope` within which CPUs are at one place, as topologyManagerScope of the kubelet", &o.Scope, translate.ScopeContainer, translate.ScopePod)
 	choice(flags, prefix+"policy", "`policy` of where that is, as topologyManagerPolicy of the kubelet", &o.Policy,
 		translate.PolicySingleNUMANode, translate.PolicyRestricted, translate.PolicyBestEffort, translate.PolicyNone)
 	choice(flags, prefix+"part-of-core", "`what` happens to CPUs that are no whole cores: 3 become 4, or the pod gets no claim", &o.PartOfCore,
 		translate.PartOfCoreRound, translate.PartOfCoreLeave)
+	choice(flags, prefix+"cpu-limit", "`what` happens to limits of containers with CPUs of their own; without them, the pod is Burstable", &o.CPULimit,
+		translate.CPULimitKeep, translate.CPULimitLift)
 	flags.Func(prefix+"threads-per-core", "`number` of CPUs of a core (default 2)", func(text string) error {
 		threads, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || threads < 1 {

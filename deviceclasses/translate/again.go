@@ -78,6 +78,9 @@ func originals(translated *corev1.Pod, options Options) []*corev1.Pod {
 				next := pod.DeepCopy()
 				one := ofPod(next)[i]
 				one.Resources.Claims = nil
+				if request, whole := one.Resources.Requests[corev1.ResourceCPU]; whole && options.CPULimit == CPULimitLift {
+					setBoth(one, corev1.ResourceCPU, request)
+				}
 				for name, amount := range choice {
 					setBoth(one, name, amount)
 				}

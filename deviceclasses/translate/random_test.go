@@ -73,6 +73,7 @@ func TestRandomTranslationsAreRight(t *testing.T) {
 			Policy:         []string{translate.PolicySingleNUMANode, translate.PolicyRestricted, translate.PolicyBestEffort, translate.PolicyNone}[r.IntN(4)],
 			PartOfCore:     translate.PartOfCoreRound,
 			ThreadsPerCore: []int64{1, 2}[r.IntN(2)],
+			CPULimit:       []string{translate.CPULimitKeep, translate.CPULimitLift}[r.IntN(2)],
 			Twins:          map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com", "other.example.com/gpu": "gpu.other.example.com"},
 		}
 		got, err := translate.Pod(pod, o)

@@ -41,6 +41,12 @@ const (
 	PartOfCoreLeave = "leave" // it is an error: the pod cannot be translated
 )
 
+// Values of Options.CPULimit.
+const (
+	CPULimitKeep = "keep" // the pod stays Guaranteed, and the kernel counts the limit as a quota
+	CPULimitLift = "lift" // containers with CPUs of their own have no limit of CPUs: the pod becomes Burstable
+)
+
 // Options are how an administrator wants pods translated.
 type Options struct {
 	Scope  string
@@ -49,6 +55,9 @@ type Options struct {
 	// ThreadsPerCore threads, which is 1 or more.
 	PartOfCore     string
 	ThreadsPerCore int64
+	// CPULimit says what happens to the limit of containers with CPUs of their own. The default
+	// is CPULimitKeep.
+	CPULimit string
 	// Twins are DeviceClasses by the extended resource in whose place they are.
 	Twins map[corev1.ResourceName]string
 }
@@ -62,6 +71,7 @@ func (o Options) Check() error {
 		{"scope", o.Scope, []string{ScopeContainer, ScopePod}},
 		{"policy", o.Policy, []string{PolicySingleNUMANode, PolicyRestricted, PolicyBestEffort, PolicyNone}},
 		{"partOfCore", o.PartOfCore, []string{PartOfCoreRound, PartOfCoreLeave}},
+		{"cpuLimit", cmp.Or(o.CPULimit, CPULimitKeep), []string{CPULimitKeep, CPULimitLift}},
 	} {
 		if !slices.Contains(one.allowed, one.value) {
 			return fmt.Errorf("%s: %q, allowed are %s", one.what, one.value, one.allowed)
@@ -170,7 +180,7 @@ func Pod(pod *corev1.Pod, options Options) (Translated, error) {
 		return Translated{}, fmt.Errorf("the pod has %d containers, allowed are %d", count, mostContainers)
 	}
 	t := translation{options: options, pod: pod.DeepCopy(), uses: map[string][]string{}}
-	for _, step := range []func() error{t.addContainers, t.addInitContainers, t.alignPod, t.checkSize} {
+	for _, step := range []func() error{t.addContainers, t.addInitContainers, t.alignPod, t.checkSize, t.liftLimits} {
 		if err := step(); err != nil {
 			return Translated{}, err
 		}
@@ -268,6 +278,25 @@ func (t *translation) annotate() error {
 		t.pod.Annotations = map[string]string{}
 	}
 	t.pod.Annotations[Annotation] = string(text)
+	return nil
+}
+
+// liftLimits takes the limit of CPUs from containers on CPUs of their own, if that is wanted: the kernel lets them run on no others anyway.
+func (t *translation) liftLimits() error {
+	if t.options.CPULimit != CPULimitLift {
+		return nil
+	}
+	for i := range t.pod.Spec.InitContainers {
+		if container := &t.pod.Spec.InitContainers[i]; !isSidecar(*container) { // it uses those of others
+			delete(container.Resources.Limits, corev1.ResourceCPU)
+		}
+	}
+	for _, container := range ofPod(t.pod) {
+		if wholeCPUs(container) > 0 {
+			delete(container.Resources.Limits, corev1.ResourceCPU)
+			t.note(container, "has no limit of CPUs, so the pod is Burstable")
+		}
+	}
 	return nil
 }
 

@@ -55,7 +55,7 @@ func read(t *testing.T, file string) input {
 }
 
 func options() translate.Options {
-	return translate.Options{Scope: translate.ScopeContainer, Policy: translate.PolicySingleNUMANode, PartOfCore: translate.PartOfCoreRound, ThreadsPerCore: 2}
+	return translate.Options{Scope: translate.ScopeContainer, Policy: translate.PolicySingleNUMANode, PartOfCore: translate.PartOfCoreRound, ThreadsPerCore: 2, CPULimit: translate.CPULimitKeep}
 }
 
 // output is a translation in the order in which people read it.

@@ -382,7 +382,7 @@ func TestTranslationIsThatOfTheValues(t *testing.T) {
 		args := deployment.Spec.Template.Spec.Containers[0].Args
 		first := slices.Index(args, "--translate")
 		want := []string{
-			"--translate", "--translate-scope=pod", "--translate-policy=best-effort", "--translate-part-of-core=leave", "--translate-threads-per-core=1",
+			"--translate", "--translate-scope=pod", "--translate-policy=best-effort", "--translate-part-of-core=leave", "--translate-threads-per-core=1", "--translate-cpu-limit=lift",
 			"--translate-twins=vendor.com/gpu=gpu.vendor.com,vendor.com/nic=nic.dra.numa", "--translate-on-error=leave",
 		}
 		if diff := cmp.Diff(want, args[first:first+len(want)]); diff != "" {
