@@ -159,3 +159,28 @@ func stem(class string) string {
 	stem, _, _ := strings.Cut(class, ".")
 	return stem
 }
+
+// Part returns what Again reads of a pod, so that whoever watches all pods keeps no more of
+// them, and what it takes to say which pod it is.
+func Part(pod *corev1.Pod) *corev1.Pod {
+	part := &corev1.Pod{}
+	part.Namespace, part.Name, part.UID, part.DeletionTimestamp = pod.Namespace, pod.Name, pod.UID, pod.DeletionTimestamp
+	part.Spec.ResourceClaims, part.Spec.Resources = pod.Spec.ResourceClaims, pod.Spec.Resources
+	part.Spec.InitContainers, part.Spec.Containers = partsOf(pod.Spec.InitContainers), partsOf(pod.Spec.Containers)
+	for name, value := range pod.Annotations {
+		if slices.ContainsFunc(rmdAnnotations, func(suffix string) bool { return strings.HasSuffix(name, suffix) }) {
+			if part.Annotations == nil {
+				part.Annotations = map[string]string{}
+			}
+			part.Annotations[name] = value
+		}
+	}
+	return part
+}
+
+func partsOf(containers []corev1.Container) (parts []corev1.Container) {
+	for _, container := range containers {
+		parts = append(parts, corev1.Container{Name: container.Name, Resources: container.Resources, RestartPolicy: container.RestartPolicy})
+	}
+	return parts
+}

@@ -92,8 +92,10 @@ func TestRandomTranslationsAreRight(t *testing.T) {
 		stored := got.Pod.DeepCopy()
 		delete(stored.Annotations, translate.Annotation)
 		stored.Spec.NodeName = "node-1"
-		if name, spec, err := translate.Again(stored, o); err != nil || name != got.Template || cmp.Diff(got.Spec, spec) != "" {
-			t.Fatalf("pod %d: what is stored is not translated again: %v\n%s", n, err, output(t, got))
+		for _, stored := range []*corev1.Pod{stored, translate.Part(stored)} {
+			if name, spec, err := translate.Again(stored, o); err != nil || name != got.Template || cmp.Diff(got.Spec, spec) != "" {
+				t.Fatalf("pod %d: what is stored is not translated again: %v\n%s", n, err, output(t, got))
+			}
 		}
 		template := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: got.Template, Namespace: pod.Namespace}, Spec: resourceapi.ResourceClaimTemplateSpec{Spec: got.Spec}}
 		k := known{template: template, threads: o.ThreadsPerCore}

@@ -25,6 +25,8 @@ const (
 	rmdMBps       = "_mba_mbps"
 )
 
+var rmdAnnotations = []string{rmdMin, rmdPolicy, rmdRatio, rmdMonitoring, rmdPercentage, rmdMBps}
+
 // Classes of the pools of caches.
 const (
 	guaranteedClass = "gold.dra.numa"
