@@ -55,6 +55,9 @@ templates and device classes that the driver cannot use, and warns of mistakes.
 		{Name: "renew", Args: "--namespace NAMESPACE --secret NAME --names LIST [flags]", Run: renew, About: `Makes the webhook's certificate and keeps it valid: it has the API server trust a new
 one, waits a minute, and writes it to the Secret, which the webhook's pods mount. It
 answers no reviews, and reads nothing that users of the cluster can write.`},
+		{Name: "templates", Args: "--namespace NAMESPACE --lease NAME [flags]", Run: makeTemplates, About: `Makes the ResourceClaimTemplates that translated pods name, and deletes those that no pod
+has named for an hour. The flags must say what those of the webhook say. Of several
+replicas, the one works that holds the Lease.`},
 	}}.Run(ctx, args, stdout)
 }
 

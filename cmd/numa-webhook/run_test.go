@@ -19,6 +19,7 @@ import (
 func TestUsage(t *testing.T) {
 	const valid = "--tls-cert=c --tls-key=k"
 	const renew = "renew --namespace=ns --secret=s --names=a,b"
+	const templates = "templates --namespace=ns --lease=l"
 	for args, want := range map[string]string{
 		"":                             "--tls-cert is missing",
 		"--tls-cert=c":                 "--tls-key is missing",
@@ -40,6 +41,10 @@ func TestUsage(t *testing.T) {
 		renew + " stray":                          `unexpected argument "stray"`,
 		renew + " -v=11":                          "-v 11: allowed are 0 to 10",
 		renew + " --listen=:1":                    "listen",
+		"templates --namespace=ns":                "--lease is missing",
+		templates + " stray":                      `unexpected argument "stray"`,
+		templates + " --scope=node":               "-scope: allowed are container, pod",
+		templates + " --translate-scope=pod":      "translate-scope",
 	} {
 		err := run(t.Context(), strings.Fields(args), &bytes.Buffer{})
 		var usage *cli.UsageError
@@ -77,7 +82,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", args, diff)
 		}
 	}
-	for _, args := range [][]string{{"-h"}, {"renew", "-h"}} {
+	for _, args := range [][]string{{"-h"}, {"renew", "-h"}, {"templates", "-h"}} {
 		var stdout bytes.Buffer
 		if err := run(t.Context(), args, &stdout); !errors.Is(err, flag.ErrHelp) || !strings.HasPrefix(stdout.String(), "Usage: numa-webhook "+strings.TrimSuffix(strings.Join(args, " "), "-h")) {
 			t.Errorf("help of %q: %q, %v", args, stdout.String(), err)
@@ -86,7 +91,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestNeedsACluster(t *testing.T) {
-	for _, args := range []string{"--tls-cert=c --tls-key=k", "renew --namespace=ns --secret=s --names=a"} {
+	for _, args := range []string{"--tls-cert=c --tls-key=k", "renew --namespace=ns --secret=s --names=a", "templates --namespace=ns --lease=l --twins=example.com/gpu=gpu.example.com,a.b/c=d"} {
 		if err := run(t.Context(), strings.Fields(args+" --kubeconfig=/no/such"), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "/no/such") {
 			t.Errorf("%s: error %v", args, err)
 		}
