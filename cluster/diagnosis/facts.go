@@ -45,9 +45,10 @@ type Program string
 
 // The programs whose objects are read.
 const (
-	Daemon  Program = "daemon"
-	Webhook Program = "webhook"
-	Renewer Program = "webhook-renewer" // of the webhook's certificate
+	Daemon    Program = "daemon"
+	Webhook   Program = "webhook"
+	Renewer   Program = "webhook-renewer" // of the webhook's certificate
+	Templates Program = "templates"       // of pods that the webhook has translated
 )
 
 // Names of the programs in answers.
@@ -62,9 +63,10 @@ func (p Program) Selector() string {
 	return PartOfLabel + "=" + PartOf + "," + ComponentLabel + "=" + string(p)
 }
 
-// WebhookSelector selects the objects of the webhook and of its renewer.
+// WebhookSelector selects the objects of the webhook, of its renewer and of what makes
+// templates.
 func WebhookSelector() string {
-	return fmt.Sprintf("%s=%s,%s in (%s,%s)", PartOfLabel, PartOf, ComponentLabel, Webhook, Renewer)
+	return fmt.Sprintf("%s=%s,%s in (%s,%s,%s)", PartOfLabel, PartOf, ComponentLabel, Webhook, Renewer, Templates)
 }
 
 // isOn reports whether Selector selects an object with the labels.
@@ -105,7 +107,7 @@ type Facts struct {
 type Installation struct {
 	Namespace    string                       `json:"namespace"` // of the driver; empty if it is not known
 	DaemonSets   []*appsv1.DaemonSet          `json:"daemonSets"`
-	Deployments  []*appsv1.Deployment         `json:"deployments"` // of the webhook, and of its renewer
+	Deployments  []*appsv1.Deployment         `json:"deployments"` // of the webhook, its renewer and what makes templates
 	ClusterRoles []*rbacv1.ClusterRole        `json:"clusterRoles"`
 	Bindings     []*rbacv1.ClusterRoleBinding `json:"clusterRoleBindings"`
 	ConfigMaps   []*corev1.ConfigMap          `json:"configMaps"` // with a NodeConfig; only in a bundle

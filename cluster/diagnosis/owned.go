@@ -61,7 +61,8 @@ func within[T metav1.Object](namespace string, objects []T) (list []T) {
 
 // Program returns which program of the driver the pod runs, DaemonName or WebhookName.
 // It returns "" for all other pods. A pod of the driver is in the driver's namespace, and
-// its controller is the DaemonSet or a ReplicaSet of the webhook or its renewer, by UID.
+// its controller is the DaemonSet or a ReplicaSet of the webhook, its renewer or what
+// makes templates, by UID.
 // Labels decide nothing.
 func (i *Installation) Program(pod *corev1.Pod) string {
 	controller := metav1.GetControllerOf(pod)

@@ -79,7 +79,9 @@ func VersionsOf(f *Facts, client string) Versions {
 
 // webhooks returns the Deployments that answer reviews.
 func (i *Installation) webhooks() []*appsv1.Deployment {
-	return slices.DeleteFunc(slices.Clone(i.Deployments), func(d *appsv1.Deployment) bool { return Renewer.isOn(d.Labels) })
+	return slices.DeleteFunc(slices.Clone(i.Deployments), func(d *appsv1.Deployment) bool {
+		return Renewer.isOn(d.Labels) || Templates.isOn(d.Labels)
+	})
 }
 
 // daemons returns each pair of version and image that pods of the daemon have.

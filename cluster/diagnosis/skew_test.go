@@ -70,9 +70,11 @@ func TestVersionNamesTheWebhookOnce(t *testing.T) {
 	f := released(t)
 	renewer := f.Installation.Deployments[0].DeepCopy()
 	renewer.Labels = map[string]string{versionLabel: "v1", PartOfLabel: PartOf, ComponentLabel: string(Renewer)}
+	templates := renewer.DeepCopy()
+	templates.Labels[ComponentLabel] = string(Templates)
 	before := VersionsOf(f, "0.1.0")
-	f.Installation.Deployments = append(f.Installation.Deployments, renewer)
+	f.Installation.Deployments = append(f.Installation.Deployments, renewer, templates)
 	if diff := cmp.Diff(before, VersionsOf(f, "0.1.0")); diff != "" {
-		t.Errorf("with the renewer (-without +with):\n%s", diff)
+		t.Errorf("with renewer and templates (-without +with):\n%s", diff)
 	}
 }

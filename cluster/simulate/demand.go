@@ -15,6 +15,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
 )
 
 // demand is what a pod needs on any node. It corresponds to the result of the
@@ -147,11 +148,21 @@ func (c *Cluster) respelled(claim *resourceapi.ResourceClaim) *resourceapi.Resou
 	return claim
 }
 
+// MissingTemplate says that there is no template of the name, and who makes it if the pod was
+// translated.
+func MissingTemplate(namespace, name string) string {
+	missing := fmt.Sprintf("ResourceClaimTemplate %q does not exist in namespace %s", name, namespace)
+	if translate.IsTemplateName(name) {
+		missing += ", and the driver's Deployment whose name ends with -templates has not made it: the pod's events and its log say why"
+	}
+	return missing
+}
+
 func (c *Cluster) fromTemplate(pod *corev1.Pod, entry *corev1.PodResourceClaim) (*resourceapi.ResourceClaim, error) {
 	name := *entry.ResourceClaimTemplateName
 	template := c.templates[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
 	if template == nil {
-		return nil, reason("ResourceClaimTemplate %q does not exist in namespace %s", name, pod.Namespace)
+		return nil, Reason(MissingTemplate(pod.Namespace, name))
 	}
 	claim := requests.Claim(pod, entry.Name)
 	claim.Labels, claim.Annotations = template.Spec.Labels, template.Spec.Annotations

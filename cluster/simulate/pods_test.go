@@ -206,6 +206,11 @@ func TestWhatAPodWaitsForIsNamed(t *testing.T) {
 	for _, tc := range []struct{ manifests, want string }{
 		{using("p", "gone"), `ResourceClaim "gone" does not exist in namespace default`},
 		{fromTemplate, `ResourceClaimTemplate "gone" does not exist in namespace default`},
+		{
+			strings.Replace(fromTemplate, "gone", "numa-0123456789abcdef0123456789abcdef", 1),
+			`ResourceClaimTemplate "numa-0123456789abcdef0123456789abcdef" does not exist in namespace default, ` +
+				`and the driver's Deployment whose name ends with -templates has not made it: the pod's events and its log say why`,
+		},
 		{deleted + using("p", "c"), `ResourceClaim "c" is being deleted`},
 		{
 			claim("c", strings.ReplaceAll(gpuRequest, "gpu.dra.numa", "gone"), "") + using("p", "c"),

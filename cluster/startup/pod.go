@@ -165,7 +165,7 @@ func ofEntry(s *snapshot.Snapshot, pod *corev1.Pod, entry *corev1.PodResourceCla
 	name, _, err := resourceclaim.Name(pod, entry)
 	switch {
 	case errors.Is(err, resourceclaim.ErrClaimNotFound) && s.Template(pod.Namespace, *entry.ResourceClaimTemplateName) == nil:
-		return []funnel.Obstacle{obstacle("ResourceClaimTemplate %q does not exist in namespace %s", *entry.ResourceClaimTemplateName, pod.Namespace)}
+		return []funnel.Obstacle{obstacle("%s", simulate.MissingTemplate(pod.Namespace, *entry.ResourceClaimTemplateName))}
 	case errors.Is(err, resourceclaim.ErrClaimNotFound):
 		unscheduled := unallocated(fmt.Sprintf("the ResourceClaim for entry %q", entry.Name), pod)
 		unscheduled.Sentence = fmt.Sprintf("kube-controller-manager has not created the ResourceClaim for entry %q from ResourceClaimTemplate %q yet", entry.Name, *entry.ResourceClaimTemplateName)

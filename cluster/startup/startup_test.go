@@ -168,6 +168,11 @@ func TestAPodWithANodeThatDoesNotStart(t *testing.T) {
 			sentence:  "is assigned to node n1, but does not start there",
 			obstacles: []string{`ResourceClaimTemplate "t" does not exist in namespace default`},
 		},
+		"no template of a translation": {
+			manifests: []string{node, strings.Replace(creating, "resourceClaimName: c", "resourceClaimTemplateName: numa-0123456789abcdef0123456789abcdef", 1)},
+			sentence:  "is assigned to node n1, but does not start there",
+			obstacles: []string{`ResourceClaimTemplate "numa-0123456789abcdef0123456789abcdef" does not exist in namespace default, and the driver's Deployment whose name ends with -templates has not made it: the pod's events and its log say why`},
+		},
 		"another node, and not reserved": {
 			manifests: []string{strings.Replace(node, `status: "True"`, `status: Unknown, reason: NodeStatusUnknown, message: Kubelet stopped posting node status.`, 1), creating, strings.Replace(allocated(strings.Replace(prepared, "CONDITION", "", 1)), "values: [n1]", "values: [n2]", 1)},
 			sentence:  "is assigned to node n1, but does not start there",

@@ -247,6 +247,7 @@ var arrows = []arrow{
 	{"cluster/simulate", "cluster/simulate/capacities", "Kubernetes 1.38 reads names of capacities in another way than the allocator here"},
 	{"cluster/simulate/capacities", "internal/allocation", "devices have the allocator's IDs"},
 	{"cluster/simulate/capacities", "internal/spelling", "a name is a capacity with or without the driver's domain"},
+	{"cluster/simulate", "deviceclasses/translate", "templates of translated pods are made by a program, not by their author"},
 	{"cluster/simulate", "cluster/simulate/score", "which of several nodes the scheduler chooses is decided by scores"},
 	{"cluster/simulate/score", "cluster/simulate/requests", "scores are about what pods request"},
 	{"cluster/startup", "cluster/simulate", "its answers have the form of an explanation"},
