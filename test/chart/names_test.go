@@ -90,7 +90,7 @@ func TestNamesComeFromTheRelease(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s %s: %v\n%s", row.release, row.set, err, stderr)
 		}
-		for _, suffix := range []string{"-webhook", "-webhook-renewer"} {
+		for _, suffix := range []string{"-webhook", "-webhook-renewer", "-templates"} {
 			_ = named[appsv1.Deployment](t, rendered, "Deployment", row.want+suffix)
 		}
 		for _, document := range documents(rendered) {
@@ -156,16 +156,17 @@ func TestToolsFindObjectsWithAnyName(t *testing.T) {
 	var installed diagnosis.Installation
 	for _, document := range documents(rendered) {
 		object := decode[metav1.PartialObjectMetadata](t, document)
-		for _, program := range []diagnosis.Program{diagnosis.Daemon, diagnosis.Webhook, diagnosis.Renewer} {
+		for _, program := range []diagnosis.Program{diagnosis.Daemon, diagnosis.Webhook, diagnosis.Renewer, diagnosis.Templates} {
 			if selects(t, program, object.Labels) && slices.Contains([]string{"ClusterRole", "ClusterRoleBinding", "ConfigMap", "DaemonSet", "Deployment"}, object.Kind) {
 				found[program] = append(found[program], object.Kind+" "+object.Name)
 			}
 		}
 	}
 	want := map[diagnosis.Program][]string{
-		diagnosis.Daemon:  {"ClusterRole my-numa", "ClusterRoleBinding my-numa", "ConfigMap my-numa", "DaemonSet my-numa"},
-		diagnosis.Webhook: {"ClusterRole my-numa-webhook", "ClusterRoleBinding my-numa-webhook", "Deployment my-numa-webhook"},
-		diagnosis.Renewer: {"ClusterRole my-numa-webhook-renewer", "ClusterRoleBinding my-numa-webhook-renewer", "Deployment my-numa-webhook-renewer"},
+		diagnosis.Daemon:    {"ClusterRole my-numa", "ClusterRoleBinding my-numa", "ConfigMap my-numa", "DaemonSet my-numa"},
+		diagnosis.Webhook:   {"ClusterRole my-numa-webhook", "ClusterRoleBinding my-numa-webhook", "Deployment my-numa-webhook"},
+		diagnosis.Renewer:   {"ClusterRole my-numa-webhook-renewer", "ClusterRoleBinding my-numa-webhook-renewer", "Deployment my-numa-webhook-renewer"},
+		diagnosis.Templates: {"ClusterRole my-numa-templates", "ClusterRoleBinding my-numa-templates", "Deployment my-numa-templates"},
 	}
 	for program := range found {
 		slices.Sort(found[program])

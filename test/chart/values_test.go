@@ -251,7 +251,7 @@ func TestEveryPodHasAPriorityClassOfItsOwn(t *testing.T) {
 			want = "daemon"
 		case "DaemonSet dra-driver-numa-nvml":
 			want = "nvml"
-		case "Deployment dra-driver-numa-webhook", "Deployment dra-driver-numa-webhook-renewer":
+		case "Deployment dra-driver-numa-webhook", "Deployment dra-driver-numa-webhook-renewer", "Deployment dra-driver-numa-templates":
 			want = "webhook"
 		}
 		if pod.Spec.PriorityClassName != want {

@@ -20,11 +20,14 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
+	"github.com/dra-driver-numa/dra-driver-numa/webhook/templates"
 )
 
 const (
 	webhookName = "dra-driver-numa-webhook"
 	renewerName = "dra-driver-numa-webhook-renewer"
+	// templatesName is the name of what makes the templates of translated pods.
+	templatesName = "dra-driver-numa-templates"
 )
 
 // named returns the object of a kind and name in a rendered chart, decoded as object does.
@@ -148,6 +151,55 @@ func TestWebhookRolesPermitOnlyWhatIsUsed(t *testing.T) {
 	}
 }
 
+// TestRoleOfTemplatesPermitsOnlyWhatIsUsed: package webhook/templates calls each. Which
+// templates, the policy says.
+func TestRoleOfTemplatesPermitsOnlyWhatIsUsed(t *testing.T) {
+	rendered := mustRender(t, "webhook.enabled=true", "webhook.translate.enabled=true")
+	want := map[string]string{
+		"resource.k8s.io/resourceclaimtemplates": "list watch create delete",
+		"resource.k8s.io/deviceclasses":          "list watch",
+		"/pods":                                  "list watch",
+		"events.k8s.io/events":                   "create",
+		"coordination.k8s.io/leases":             "get update " + templatesName,
+	}
+	if diff := cmp.Diff(want, rights(t, rendered, templatesName)); diff != "" {
+		t.Errorf("permissions (-used +granted):\n%s", diff)
+	}
+	policy := named[admissionregistration.ValidatingAdmissionPolicy](t, rendered, "ValidatingAdmissionPolicy", templatesName).Spec
+	text := policy.MatchConditions[0].Expression
+	for _, validation := range policy.Validations {
+		text += "\n" + validation.Expression
+	}
+	for _, word := range []string{"system:serviceaccount:dra-numa:" + templatesName, templates.Label, translate.Label, translate.LabelOn, `"^numa-[0-9a-f]{32}$"`} {
+		if !strings.Contains(text, `"`+strings.Trim(word, `"`)+`"`) {
+			t.Errorf("the policy lacks %q:\n%s", word, text)
+		}
+	}
+}
+
+// What makes templates translates as the webhook does, or it would make none.
+func TestTemplatesAreThoseOfTheWebhook(t *testing.T) {
+	rendered, stderr, err := template(t, "--values", "testdata/every.values.yaml")
+	if err != nil {
+		t.Fatal(stderr)
+	}
+	flags := func(name, prefix string) (flags []string) {
+		for _, arg := range named[appsv1.Deployment](t, rendered, "Deployment", name).Spec.Template.Spec.Containers[0].Args {
+			if flag, is := strings.CutPrefix(arg, prefix); is {
+				flags = append(flags, flag)
+			}
+		}
+		return slices.DeleteFunc(flags, func(flag string) bool {
+			name, _, _ := strings.Cut(flag, "=")
+			return !slices.Contains([]string{"scope", "policy", "part-of-core", "threads-per-core", "twins"}, name)
+		})
+	}
+	want, got := flags("my-numa-webhook", "--translate-"), flags("my-numa-templates", "--")
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 5 {
+		t.Errorf("flags (-webhook +templates):\n%s", diff)
+	}
+}
+
 // TestFeaturesThatAreOffHaveNoRights: every role of the chart belongs to a feature. Those of
 // hooks exist only while their hook runs.
 func TestFeaturesThatAreOffHaveNoRights(t *testing.T) {
@@ -160,6 +212,9 @@ func TestFeaturesThatAreOffHaveNoRights(t *testing.T) {
 		"webhook.mirrorRequests=true":                          {"ClusterRole " + driver},
 		"webhook.enabled=true":                                 {"ClusterRole " + driver, "ClusterRole " + webhookName, "ClusterRole " + renewerName, "Role " + renewerName},
 		"webhook.enabled=true webhook.certificate.secret=mine": {"ClusterRole " + driver, "ClusterRole " + webhookName},
+		"webhook.enabled=true webhook.certificate.secret=mine webhook.translate.enabled=true": {
+			"ClusterRole " + driver, "ClusterRole " + templatesName, "ClusterRole " + webhookName, "Role " + templatesName,
+		},
 	} {
 		var got []string
 		for _, document := range documents(mustRender(t, strings.Fields(set)...)) {
@@ -174,16 +229,17 @@ func TestFeaturesThatAreOffHaveNoRights(t *testing.T) {
 	}
 }
 
-// TestWebhookHasNoRightsOnItsNode: webhook and renewer are programs that talk to the API
-// server. Only the webhook has the pair that the renewer makes.
+// TestWebhookHasNoRightsOnItsNode: webhook, renewer and what makes templates are programs that
+// talk to the API server. Only the webhook has the pair that the renewer makes.
 func TestWebhookHasNoRightsOnItsNode(t *testing.T) {
 	for name, volumes := range map[string][]corev1.Volume{
 		webhookName: {{Name: "certificate", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: webhookName, Items: []corev1.KeyToPath{{Key: "tls.crt", Path: "tls.crt"}, {Key: "tls.key", Path: "tls.key"}},
 		}}}},
-		renewerName: nil,
+		renewerName:   nil,
+		templatesName: nil,
 	} {
-		pod := named[appsv1.Deployment](t, mustRender(t, "webhook.enabled=true"), "Deployment", name).Spec.Template.Spec
+		pod := named[appsv1.Deployment](t, mustRender(t, "webhook.enabled=true", "webhook.translate.enabled=true"), "Deployment", name).Spec.Template.Spec
 		yes, no := true, false
 		want := &corev1.SecurityContext{
 			AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
@@ -406,7 +462,7 @@ func TestNetworkPolicyOpensOnePort(t *testing.T) {
 	if rendered := mustRender(t, "webhook.enabled=true"); strings.Contains(rendered, "kind: NetworkPolicy") {
 		t.Error("there is a NetworkPolicy by default")
 	}
-	set := []string{"webhook.enabled=true", "webhook.networkPolicy.enabled=true"}
+	set := []string{"webhook.enabled=true", "webhook.translate.enabled=true", "webhook.networkPolicy.enabled=true"}
 	port := networking.NetworkPolicyPort{Port: new(intstr.FromString("webhook"))}
 	peer := networking.NetworkPolicyPeer{IPBlock: &networking.IPBlock{CIDR: "10.0.0.1/32"}}
 	for name, tc := range map[string]struct {
@@ -434,11 +490,13 @@ func TestNetworkPolicyOpensOnePort(t *testing.T) {
 		if diff := cmp.Diff(tc.want, policy.Spec); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		renewer := named[networking.NetworkPolicy](t, rendered, "NetworkPolicy", renewerName)
-		tc.want.PodSelector.MatchLabels = named[appsv1.Deployment](t, rendered, "Deployment", renewerName).Spec.Selector.MatchLabels
 		tc.want.Ingress = nil
-		if diff := cmp.Diff(tc.want, renewer.Spec); diff != "" {
-			t.Errorf("of the renewer, %s (-want +got):\n%s", name, diff)
+		for _, other := range []string{renewerName, templatesName} {
+			policy := named[networking.NetworkPolicy](t, rendered, "NetworkPolicy", other)
+			tc.want.PodSelector.MatchLabels = named[appsv1.Deployment](t, rendered, "Deployment", other).Spec.Selector.MatchLabels
+			if diff := cmp.Diff(tc.want, policy.Spec); diff != "" {
+				t.Errorf("of %s, %s (-want +got):\n%s", other, name, diff)
+			}
 		}
 	}
 }

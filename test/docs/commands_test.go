@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/webhook/templates"
 )
 
 const chart = root + "/deployments/helm/dra-driver-numa/"
@@ -87,7 +88,7 @@ func TestNamedMetricsAndAlertsExist(t *testing.T) {
 	check(t, "metric", `\b(dra_numa_[a-z_]+[a-z])\b`, func(name string) bool { return strings.Contains(metrics, "\n| `"+name+"` |") })
 	alerts := files.Read(t, chart+"monitoring/alerts.yaml")
 	check(t, "alert or event", "`(NUMA[A-Za-z]+)`", func(name string) bool {
-		return strings.Contains(alerts, "- alert: "+name+"\n") ||
+		return strings.Contains(alerts, "- alert: "+name+"\n") || name == templates.Reason ||
 			slices.ContainsFunc(deviceclasses.Faults(), func(fault deviceclasses.Fault) bool { return fault.Event == name || fault.EventOver == name })
 	})
 }

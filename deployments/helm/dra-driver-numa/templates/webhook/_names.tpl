@@ -7,6 +7,11 @@
 {{ include "dra-driver-numa.fullname" . }}-webhook-renewer
 {{- end }}
 
+{{/* What makes the templates of translated pods. */}}
+{{- define "dra-driver-numa.webhook.templates" -}}
+{{ include "dra-driver-numa.fullname" . }}-templates
+{{- end }}
+
 {{/* Labels and annotations of a webhook configuration. */}}
 {{- define "dra-driver-numa.webhook.metadata" -}}
 labels:
