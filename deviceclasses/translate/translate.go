@@ -131,8 +131,9 @@ const Label = deviceclasses.DriverName + "/translate"
 
 // Values of Label.
 const (
-	LabelOn  = "true"
-	LabelOff = "false" // of a pod in a namespace that asks for it
+	LabelOn   = "true"
+	LabelOff  = "false" // of a pod in a namespace that asks for it
+	LabelPods = "pods"  // of a namespace whose pods may ask for it
 )
 
 // Annotation is the annotation of a translated pod. It says, by container, which requests

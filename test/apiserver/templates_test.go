@@ -42,12 +42,7 @@ func openTranslating(t *testing.T, node string) translating {
 	installChart(t, "webhook.enabled=true", "webhook.translate.enabled=true")
 	office := openOffice(t, admin, node)
 	office.publish(false)
-	namespace := create(t, admin.CoreV1().Namespaces(), object.Parse[corev1.Namespace](t, `metadata: {generateName: translating-, labels: {dra.numa/translate: pods}}`)).Name
-	eventually(t, "pods can be created", func() bool {
-		_, err := admin.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
-		return err == nil
-	})
-	return translating{office, namespace}
+	return translating{office, labelled(t, admin, translate.LabelPods)}
 }
 
 // startTemplates runs what makes templates with the rights of its account, until stop is

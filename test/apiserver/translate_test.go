@@ -28,10 +28,10 @@ import (
 // unchanged is the spec of a pod for static managers. There is no node for it.
 const unchanged = `{terminationGracePeriodSeconds: 0, containers: [{name: app, image: none, resources: {requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 2, memory: 1Gi}}}]}`
 
-// labelled is a namespace whose pods are translated.
-func labelled(t *testing.T, admin kubernetes.Interface) string {
+// labelled is a namespace whose pods are translated: all, or those that ask for it.
+func labelled(t *testing.T, admin kubernetes.Interface, value string) string {
 	t.Helper()
-	namespace := create(t, admin.CoreV1().Namespaces(), object.Parse[corev1.Namespace](t, `metadata: {generateName: static-, labels: {dra.numa/translate: "true"}}`)).Name
+	namespace := create(t, admin.CoreV1().Namespaces(), object.Parse[corev1.Namespace](t, `metadata: {generateName: static-, labels: {dra.numa/translate: "`+value+`"}}`)).Name
 	eventually(t, "pods can be created", func() bool {
 		_, err := admin.CoreV1().ServiceAccounts(namespace).Get(t.Context(), "default", metav1.GetOptions{})
 		return err == nil
@@ -124,7 +124,7 @@ func TestUnchangedPodsGetClaims(t *testing.T) {
 	}}
 	startWebhookThat(t, admin, 1, "enforce", how)
 	refused(t, admin)
-	namespace := labelled(t, admin)
+	namespace := labelled(t, admin, translate.LabelOn)
 	pods := admin.CoreV1().Pods(namespace)
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	var tried *corev1.Pod
@@ -146,10 +146,14 @@ func TestUnchangedPodsGetClaims(t *testing.T) {
 		t.Error("a pod is translated that does not want it")
 	}
 	other := admin.CoreV1().Pods("default")
-	if pod := create(t, other, podOf(t, "name: elsewhere")); len(pod.Spec.ResourceClaims) > 0 {
-		t.Error("a pod is translated whose namespace does not want it")
+	if pod := create(t, other, podOf(t, `name: elsewhere, labels: {dra.numa/translate: "true"}`)); len(pod.Spec.ResourceClaims) > 0 {
+		t.Error("a pod is translated whose namespace does not let it")
 	}
-	if pod := create(t, other, podOf(t, `name: asks, labels: {dra.numa/translate: "true"}`)); translate.TemplateOf(pod) != name {
+	permits := admin.CoreV1().Pods(labelled(t, admin, translate.LabelPods))
+	if pod := mustCreate(t, permits, podOf(t, "name: silent")); len(pod.Spec.ResourceClaims) > 0 {
+		t.Error("a pod is translated that does not ask for it")
+	}
+	if pod := mustCreate(t, permits, podOf(t, `name: asks, labels: {dra.numa/translate: "true"}`)); translate.TemplateOf(pod) != name {
 		t.Errorf("a pod that asks for it has the claims %v", pod.Spec.ResourceClaims)
 	}
 

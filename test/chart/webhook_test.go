@@ -170,7 +170,7 @@ func TestRoleOfTemplatesPermitsOnlyWhatIsUsed(t *testing.T) {
 	for _, validation := range policy.Validations {
 		text += "\n" + validation.Expression
 	}
-	for _, word := range []string{"system:serviceaccount:dra-numa:" + templatesName, templates.Label, translate.Label, translate.LabelOn, `"^numa-[0-9a-f]{32}$"`} {
+	for _, word := range []string{"system:serviceaccount:dra-numa:" + templatesName, templates.Label, translate.Label, translate.LabelOn, translate.LabelPods, `"^numa-[0-9a-f]{32}$"`} {
 		if !strings.Contains(text, `"`+strings.Trim(word, `"`)+`"`) {
 			t.Errorf("the policy lacks %q:\n%s", word, text)
 		}
@@ -384,9 +384,12 @@ func TestOnlyPodsThatAskAreTranslated(t *testing.T) {
 	}{
 		{nil, nil, 0},
 		{nil, map[string]string{translate.Label: translate.LabelOff}, 0},
-		{nil, map[string]string{translate.Label: translate.LabelOn}, 1},
+		{nil, map[string]string{translate.Label: translate.LabelOn}, 0},
+		{map[string]string{translate.Label: translate.LabelPods}, nil, 0},
+		{map[string]string{translate.Label: translate.LabelPods}, map[string]string{translate.Label: translate.LabelOff}, 0},
+		{map[string]string{translate.Label: translate.LabelPods}, map[string]string{translate.Label: translate.LabelOn}, 1},
 		{map[string]string{translate.Label: translate.LabelOff}, nil, 0},
-		{map[string]string{translate.Label: translate.LabelOff}, map[string]string{translate.Label: translate.LabelOn}, 1},
+		{map[string]string{translate.Label: translate.LabelOff}, map[string]string{translate.Label: translate.LabelOn}, 0},
 		{map[string]string{translate.Label: translate.LabelOn}, nil, 1},
 		{map[string]string{translate.Label: translate.LabelOn}, map[string]string{translate.Label: translate.LabelOn}, 1},
 		{map[string]string{translate.Label: translate.LabelOn}, map[string]string{translate.Label: translate.LabelOff}, 0},
