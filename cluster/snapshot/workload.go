@@ -92,6 +92,7 @@ func (w *Workload) Pod(template Template) *corev1.Pod {
 	pod.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: w.APIVersion, Kind: w.Kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),
 	}}
+	defaultPod(pod) // an API server sets defaults of requests in pods, but not in templates
 	return pod
 }
 

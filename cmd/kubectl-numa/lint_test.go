@@ -187,6 +187,24 @@ func TestLintOfFilesInACluster(t *testing.T) {
 	}
 }
 
+// In a template as in a pod, a request that is not written is the limit.
+func TestLintKnowsRequestsOfTemplates(t *testing.T) {
+	claims := "claims: [{name: c}], limits: {cpu: 2, memory: 64Mi"
+	text := `
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: two}
+spec: {devices: {requests: [{name: zone, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2, memory: 64Mi, hugepages2Mi: 8Mi}}}}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: w}
+spec: {template: {spec: {resourceClaims: [{name: c, resourceClaimName: two}], initContainers: [{name: init, resources: {` + claims + `}}}],
+  containers: [{name: main, resources: {` + claims + `, hugepages-2Mi: 8Mi}}}]}}}
+`
+	mustCall(t, "lint", "-f", file(t, text), "--ignore", "cpu-limit-on-claim-pod,init-claims-add-up")
+}
+
 func TestNonsenseToLintIsOneUsageLine(t *testing.T) {
 	dir := t.TempDir()
 	testfiles.Write(t, filepath.Join(dir, "bad.yaml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {container: []}\n")
