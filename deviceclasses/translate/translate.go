@@ -174,6 +174,9 @@ func Pod(pod *corev1.Pod, options Options) (Translated, error) {
 	if err := options.Check(); err != nil {
 		return Translated{}, err
 	}
+	if err := checkAmounts(pod); err != nil {
+		return Translated{}, err
+	}
 	if err := isStatic(pod); err != nil {
 		return Translated{}, err
 	}

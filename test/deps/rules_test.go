@@ -202,6 +202,7 @@ var arrows = []arrow{
 	{"deviceclasses/translate", "deviceclasses", "a claim has the words of the driver"},
 	{"deviceclasses/translate", "deviceclasses/accounting", "a pod requests what zones give in whole steps"},
 	{"deviceclasses/translate", "deviceclasses/manifest", "what a container asks for is a wish"},
+	{"deviceclasses/translate", "internal/spelling", "a pod may ask for amounts that nobody can count"},
 	{"deviceclasses/lint", "deviceclasses", "opaque parameters are decoded as the driver does"},
 	{"deviceclasses/lint", "deviceclasses/accounting", "a pod's requests are compared with its claims"},
 	{"deviceclasses/lint", "deviceclasses/probe", "what a selector reads, and what it selects, is tried there"},
