@@ -25,6 +25,9 @@ func (s *Snapshot) Overlay(other *Snapshot) {
 	for id, where := range other.seen {
 		s.see(id, where)
 	}
+	for id, text := range other.texts {
+		s.keepText(id, text)
+	}
 }
 
 func overlay[T metav1.Object](under, over []T) []T {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // read is the snapshot of a text.
@@ -72,5 +73,28 @@ func TestOverlayKeepsEveryKind(t *testing.T) {
 	got := []int{len(s.Workloads), len(s.Nodes), len(s.Classes), len(s.Slices), len(s.Claims), len(s.Templates), len(s.TaintRules), len(s.Pods)}
 	if diff := cmp.Diff([]int{1, 1, 1, 1, 1, 1, 1, 4}, got); diff != "" {
 		t.Errorf("objects of each kind (-want +got):\n%s", diff)
+	}
+}
+
+// Texts are kept of pods and workloads if they are asked for, and with fields that have no Go
+// type.
+func TestTextsAreThoseThatWereRead(t *testing.T) {
+	const set = "{kind: JobSet, apiVersion: jobset.x-k8s.io/v1alpha2, metadata: {name: set}, spec: {replicatedJobs: [{name: job, groupName: x}]}}"
+	s, with := read(t, underneath+"---\n"+set), &Snapshot{KeepTexts: true}
+	if err := with.Read("text", strings.NewReader(above+"---\n"+set+"\n---\n"+strings.Replace(n1, "n1", "n2", 1))); err != nil {
+		t.Fatal(err)
+	}
+	s.Overlay(with)
+	for object, want := range map[metav1.Object]string{
+		s.Pod("default", "a"):                  `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n1"}}`,
+		s.Workload("JobSet", "default", "set"): `{"apiVersion":"jobset.x-k8s.io/v1alpha2","kind":"JobSet","metadata":{"name":"set"},"spec":{"replicatedJobs":[{"groupName":"x","name":"job"}]}}`,
+		s.Node("n2"):                           "",
+	} {
+		if text := string(s.Text(object)); text != want {
+			t.Errorf("%s has the text %q, want %q", object.GetName(), text, want)
+		}
+	}
+	if text := read(t, underneath).Text(s.Pod("default", "a")); text != nil {
+		t.Errorf("nobody asked for texts, and there is %q", text)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
@@ -91,7 +92,16 @@ func (s *Snapshot) readObject(text []byte, meta metav1.TypeMeta, where string) e
 	if err != nil {
 		return fmt.Errorf("%s%s: %w", meta.Kind, nameIn(text), err)
 	}
-	return s.Add(object, where)
+	if err := s.Add(object, where); err != nil {
+		return err
+	}
+	switch object.(type) {
+	case *corev1.Pod, *Workload:
+		if s.KeepTexts {
+			s.keepText(identityOf(object), text)
+		}
+	}
+	return nil
 }
 
 func (s *Snapshot) readList(text []byte, item metav1.TypeMeta, where string) error {

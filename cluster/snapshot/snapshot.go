@@ -30,6 +30,8 @@ type Source interface {
 type Snapshot struct {
 	// Namespace is that of added objects that name none; "" means default.
 	Namespace string
+	// KeepTexts has Read keep the texts of pods and workloads. See Text.
+	KeepTexts bool
 
 	Nodes      []*corev1.Node
 	Classes    []*resourceapi.DeviceClass
@@ -59,7 +61,8 @@ type Snapshot struct {
 	// Ignored is the number of objects of every other kind, by kind.
 	Ignored map[string]int
 
-	seen map[identity]string // where each object was read
+	seen  map[identity]string // where each object was read
+	texts map[identity][]byte
 }
 
 // identity identifies an object.
@@ -247,6 +250,17 @@ func IsPlaced(object metav1.Object) bool {
 // Where returns where the object is from, as it was passed to Add, or "" if that is
 // unknown.
 func (s *Snapshot) Where(object metav1.Object) string { return s.seen[identityOf(object)] }
+
+// Text returns the JSON text of a pod or workload as it was read, also with fields that are
+// not in its Go type, or nil.
+func (s *Snapshot) Text(object metav1.Object) []byte { return s.texts[identityOf(object)] }
+
+func (s *Snapshot) keepText(id identity, text []byte) {
+	if s.texts == nil {
+		s.texts = make(map[identity][]byte)
+	}
+	s.texts[id] = text
+}
 
 func (s *Snapshot) see(id identity, where string) {
 	if s.seen == nil {
