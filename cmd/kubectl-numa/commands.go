@@ -58,6 +58,9 @@ func table() []section {
 			{"drift", "[NODE]", "Compare the claims, checkpoint, CDI specs and cgroups of nodes", "drift.md", driftCommand, nil},
 			{"gather", "", "Write a support bundle: a file with everything that a diagnosis of the cluster needs", "", gatherCommand, nil},
 		}},
+		{"How do pods of static CPU managers get claims?", []row{
+			{"translate", "", "Show what claims pods of the kubelet's static managers would get, and print them", "", translateCommand, nil},
+		}},
 		{"What is there to use?", []row{
 			{"version", "", "Show the versions of this program, the chart, the driver and Kubernetes, and what differences mean", "", versionCommand, nil},
 			{"features", "", "Show what the versions and feature gates of a cluster make possible for the driver", "", featuresCommand, nil},

@@ -29,11 +29,12 @@ func (f *files) addTo(command *cobra.Command, usage string) {
 	_ = command.MarkFlagFilename("filename", "yaml", "yml", "json") // for completion in shells; the flag exists
 }
 
-func (f files) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) { return f.read(ctx, "") }
+func (f files) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
+	return f.read(ctx, &snapshot.Snapshot{})
+}
 
-// read reads the files. The namespace is that of objects that name none.
-func (f files) read(ctx context.Context, namespace string) (*snapshot.Snapshot, error) {
-	s := &snapshot.Snapshot{Namespace: namespace}
+// read adds the files to an empty snapshot, and returns it.
+func (f files) read(ctx context.Context, s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	for _, path := range f {
 		if path == "-" {
 			if err := s.Read("standard input", os.Stdin); err != nil {

@@ -157,18 +157,22 @@ func (f *found) key() string { return strings.TrimPrefix(f.Namespace+"/"+f.Name,
 // names returns the objects with findings.
 func (f *findings) names() (names []objectName) {
 	for _, object := range f.Objects {
-		group := workloadGroup(object.Kind)
-		switch object.Kind {
-		case "JobSet":
-			group = "jobset.x-k8s.io"
-		case "Pod", "ReplicationController":
-			group = ""
-		case "DeviceClass", "ResourceClaim", "ResourceClaimTemplate":
-			group = resourceapi.GroupName
-		}
-		names = append(names, objectName{object.Kind, group, object.Namespace, object.Name})
+		names = append(names, objectName{object.Kind, objectGroup(object.Kind), object.Namespace, object.Name})
 	}
 	return names
+}
+
+// objectGroup returns the API group of a kind of object that a snapshot holds.
+func objectGroup(kind string) string {
+	switch kind {
+	case "JobSet":
+		return "jobset.x-k8s.io"
+	case "Pod", "ReplicationController":
+		return ""
+	case "DeviceClass", "ResourceClaim", "ResourceClaimTemplate":
+		return resourceapi.GroupName
+	}
+	return workloadGroup(kind)
 }
 
 // verdict returns an error if there are findings.

@@ -45,6 +45,12 @@ spec:
   nodeName: worker-1
   resourceClaims: [{name: cpus, resourceClaimName: "\e[2J\u202e"}]
   containers: [{name: "\e]0;owned\a", resources: {limits: {hugepages-2Mi: 4Mi}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: static, annotations: {"\e[2J": "\u202e"}}
+spec:
+  containers: [{name: "\e]0;owned\a\n\nowned: fits", resources: {limits: {cpu: 1, memory: 64Mi, "\e[8m/gpu": 1}}}]
 `
 
 // wantShown fails the test if a terminal would obey a part of the text.
@@ -60,7 +66,7 @@ func TestNothingOfAnObjectIsObeyedByATerminal(t *testing.T) {
 	testfiles.Write(t, filepath.Join(dir, "hostile.yaml"), evilObjects)
 	shown := ""
 	for _, args := range []string{
-		"simulate", "explain pod evil", "explain claim evil", "explain pods", "explain claims", "lint", "suggest-evictions pod evil", "status",
+		"simulate", "explain pod evil", "explain claim evil", "explain pods", "explain claims", "lint", "translate", "suggest-evictions pod evil", "status",
 		"simulate --all-nodes", "lint --ignore \x1b[2J", "status \x1b[2J", "explain pod \u202e", "\x1b[2J",
 	} {
 		for _, format := range []string{"", "-o wide", "-o name", "-o json", "-o yaml"} {
@@ -76,6 +82,11 @@ func TestNothingOfAnObjectIsObeyedByATerminal(t *testing.T) {
 			}
 			shown += stdout
 		}
+	}
+	_, stdout, _ := call("translate", "-f", dir, "-o", "objects")
+	wantShown(t, "translate -o objects", stdout)
+	if !strings.Contains(stdout, "kind: ResourceClaimTemplate") {
+		t.Errorf("translate -o objects prints\n%s", stdout)
 	}
 	for _, part := range []string{`\u001b`, `\u202e`} {
 		if !strings.Contains(shown, part) {

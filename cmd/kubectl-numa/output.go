@@ -35,6 +35,7 @@ const (
 	kindDifferences  = "DifferenceList"
 	kindVersions     = "Versions"
 	kindFeatures     = "Features"
+	kindTranslations = "Translations"
 )
 
 // itemList is an answer that has only items.

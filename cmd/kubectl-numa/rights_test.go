@@ -116,6 +116,7 @@ var commandLines = map[string][]string{
 	"status":            {"status"},
 	"suggest-evictions": {"suggest-evictions pod default/a"},
 	"taint":             {"taint worker-1/numa-0"},
+	"translate":         {"translate"},
 	"validate":          {"validate"},
 
 	"ui":       nil, // see browse

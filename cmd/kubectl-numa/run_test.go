@@ -40,7 +40,7 @@ func mustCall(t *testing.T, args ...string) (stdout string) {
 func TestNonsenseIsOneUsageLine(t *testing.T) {
 	rig := sample.Folder(t, "rig") // 4 zones of 4 CPUs
 	const commands = "completion, drift, explain, features, gather, generate, lint, pick, simulate, slices, status, " +
-		"suggest-evictions, taint, topology, ui, validate, version"
+		"suggest-evictions, taint, topology, translate, ui, validate, version"
 	topology := []string{"topology", "--root", rig}
 	slices := []string{"slices", "--root", rig, "--node-name", "n"}
 	pick := []string{"pick", "--root", rig, "--cpus", "2"}
@@ -162,6 +162,7 @@ func TestHelpHasTheCommandsByQuestion(t *testing.T) {
 		"\nWho has what, and who gets what?\n", "\n  simulate ", "\n  status ", "\n  ui ",
 		"\nWhy does a pod not start, and what helps?\n", "\n  explain ", "\n  suggest-evictions ",
 		"\nWhat is wrong?\n", "\n  drift ", "\n  gather ", "\n  lint ", "\n  validate ",
+		"\nHow do pods of static CPU managers get claims?\n", "\n  translate ",
 		"\nWhat is there to use?\n", "\n  features ", "\n  generate ", "\n  version ",
 		"\nAdditional Commands:\n", "\n  completion ", "\n  help ",
 	} {
@@ -180,6 +181,7 @@ func TestCompletion(t *testing.T) {
 		"slices --exclusivity ":             "kernel\nnone\n:4\n",
 		"pick --root " + rig + " --zone ":   "numa-0\nnuma-1\nnuma-2\nnuma-3\n:4\n",
 		"pick --root /no/such --zone ":      ":4\n",
+		"translate --policy ":               "single-numa-node\nrestricted\nbest-effort\nnone\n:4\n",
 		"generate claim c --same ":          "node\nsocket\n:4\n",
 		"generate class ":                   ":4\n",
 		"lint --ignore ":                    strings.Join(ruleNames(), "\n") + "\n:4\n",

@@ -99,7 +99,7 @@ func TestSortingThatMakesNoSense(t *testing.T) {
 			}
 		}
 	})
-	if found != 6 {
+	if found != 7 {
 		t.Errorf("%d commands have --sort-by", found)
 	}
 	for args, want := range map[string]string{

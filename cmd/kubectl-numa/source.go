@@ -37,6 +37,7 @@ type source struct {
 	driver      string // namespace of the driver; empty if the cluster says it
 	scope       scope  // which objects the command lists
 	visible     string // the namespace that the command is about, if it needs to see no more; otherwise empty
+	keepTexts   bool   // of pods and workloads of files
 
 	read *diagnosis.Facts // the facts of the bundle, once they are read
 }
@@ -95,7 +96,7 @@ func (s *source) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 		return nil, err
 	}
 	// Read the files first: a wrong name is found before the cluster is read.
-	named, err := s.files.read(ctx, s.namespace())
+	named, err := s.files.read(ctx, &snapshot.Snapshot{Namespace: s.namespace(), KeepTexts: s.keepTexts})
 	if err != nil || !s.live() && s.bundle == "" {
 		return named, err
 	}

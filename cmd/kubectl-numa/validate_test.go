@@ -197,7 +197,7 @@ func TestEveryCommandSaysOfABundleWhatItSaysOfTheCluster(t *testing.T) {
 	if exitCode != exitDone || stdout != file+"\n" || !strings.Contains(stderr, "note: the bundle lacks Deployments: ") {
 		t.Fatalf("gather: exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
 	}
-	for _, args := range []string{"validate", "drift", "drift worker-1 -o json", "simulate", "explain pod default/a", "explain claim default/gpu -o yaml"} {
+	for _, args := range []string{"validate", "drift", "drift worker-1 -o json", "simulate", "explain pod default/a", "explain claim default/gpu -o yaml", "translate -o jsonpath={.items[*].name}:{.items[*].why}"} {
 		wantCode, want, wantErr := call(strings.Fields(args)...)
 		exitCode, stdout, stderr := call(strings.Fields(args + " --from " + file)...)
 		if diff := cmp.Diff(want, stdout); exitCode != wantCode || stderr != wantErr || diff != "" {

@@ -85,6 +85,7 @@ func TestEveryCommandForEveryUser(t *testing.T) {
 		"status":                             {{0, []string{viewed, "waits has no node"}}, {0, []string{viewed, "waits has no node"}}, nodes},
 		"taint " + viewed + "/numa-0":        {{0, []string{"kind: DeviceTaintRule"}}, {0, []string{"kind: DeviceTaintRule"}}, nodes},
 		"lint --from-cluster -f " + manifest: {{0, nil}, {0, nil}, nodes},
+		"translate":                          {{0, []string{"cannot be translated: 0 pods"}}, {0, []string{"cannot be translated: 0 pods"}}, nodes},
 		"validate": {
 			{1, []string{"not-checked*configz"}},
 			{0, []string{"not-permitted*configz*" + noProxy}},
