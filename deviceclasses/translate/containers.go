@@ -393,27 +393,27 @@ func (t *translation) takeInitDevices(container *corev1.Container, mains []share
 	return nil
 }
 
-// alignPod puts the zones of all containers at one place, if the scope is the pod.
+// alignPod puts the zones of all containers at one place, if the scope is the pod: those on
+// one NUMA node on the same one, and all that are not just anywhere on one socket, also if
+// only some of them have one NUMA node.
 func (t *translation) alignPod() error {
 	if t.options.Scope != ScopePod || len(t.shares) < 2 {
 		return nil
 	}
-	bind := func(attribute resourceapi.FullyQualifiedName, place string) {
-		var names []string
-		for _, s := range t.shares {
-			switch {
-			case len(s.places) == 0 && place == manifest.OneNode:
-				names = append(names, s.request)
-			case slices.Contains(s.places, place):
-				names = append(names, s.request+"/"+place)
-			}
+	var oneNode, oneSocket []string
+	for _, s := range t.shares {
+		if len(s.places) == 0 {
+			oneNode, oneSocket = append(oneNode, s.request), append(oneSocket, s.request)
+			continue
 		}
-		if len(names) > 1 {
-			t.spec.Devices.Constraints = append(t.spec.Devices.Constraints, resourceapi.DeviceConstraint{Requests: names, MatchAttribute: &attribute})
-		}
+		oneNode = append(oneNode, s.request+"/"+manifest.OneNode)
+		oneSocket = append(oneSocket, s.request+"/"+manifest.OneNode, s.request+"/"+manifest.OneSocket)
 	}
-	bind(resourceapi.FullyQualifiedName(deviceclasses.AttributeNUMANode), manifest.OneNode)
-	bind(deviceclasses.FullName(deviceclasses.AttributeSocket), manifest.OneSocket)
+	node, socket := resourceapi.FullyQualifiedName(deviceclasses.AttributeNUMANode), deviceclasses.FullName(deviceclasses.AttributeSocket)
+	t.spec.Devices.Constraints = append(t.spec.Devices.Constraints, resourceapi.DeviceConstraint{Requests: oneNode, MatchAttribute: &node})
+	if t.places() != nil {
+		t.spec.Devices.Constraints = append(t.spec.Devices.Constraints, resourceapi.DeviceConstraint{Requests: oneSocket, MatchAttribute: &socket})
+	}
 	return nil
 }
 

@@ -312,6 +312,11 @@ func (t *translation) checkSize() error {
 	if count := len(t.spec.Devices.Constraints); count > resourceapi.DeviceConstraintsMaxSize {
 		return fmt.Errorf("the claim would have %d constraints, allowed are %d", count, resourceapi.DeviceConstraintsMaxSize)
 	}
+	for _, constraint := range t.spec.Devices.Constraints {
+		if count := len(constraint.Requests); count > resourceapi.DeviceRequestsMaxSize {
+			return fmt.Errorf("a constraint of the claim would name %d alternatives, allowed are %d", count, resourceapi.DeviceRequestsMaxSize)
+		}
+	}
 	if count := len(t.spec.Devices.Config); count > resourceapi.DeviceConfigMaxSize {
 		return fmt.Errorf("the claim would have %d configurations, allowed are %d", count, resourceapi.DeviceConfigMaxSize)
 	}

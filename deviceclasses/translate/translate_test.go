@@ -256,6 +256,14 @@ func TestWhyAPodIsNotTranslated(t *testing.T) {
 				o.Twins = map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com"}
 			}, true, `container "app": example.com/gpu: -1, allowed are up to 32 devices in a claim`,
 		},
+		{"too many containers at one place", func(p *corev1.Pod, o *translate.Options) {
+			o.Scope, o.Policy = translate.ScopePod, translate.PolicyBestEffort
+			for i := range 16 {
+				more := *p.Spec.Containers[0].DeepCopy()
+				more.Name = fmt.Sprintf("c%d", i)
+				p.Spec.Containers = append(p.Spec.Containers, more)
+			}
+		}, true, `a constraint of the claim would name 34 alternatives, allowed are 32`},
 		{"unknown scope", func(_ *corev1.Pod, o *translate.Options) { o.Scope = "node" }, true, `scope: "node", allowed are [container pod]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
