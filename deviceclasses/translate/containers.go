@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,8 +45,15 @@ type share struct {
 
 // addContainers adds a request for each container that runs with others. One without whole
 // CPUs has only memory of its own, as the kubelet's memory manager gives it.
+//
+// The scheduler gives a request its next alternative before it moves an earlier one. So those
+// with the fewest places to be are first: with devices, and then with the most CPUs.
 func (t *translation) addContainers() error {
-	for _, container := range ofPod(t.pod) {
+	containers := ofPod(t.pod)
+	slices.SortStableFunc(containers, func(a, b *corev1.Container) int {
+		return cmp.Or(cmp.Compare(t.devices(b), t.devices(a)), cmp.Compare(t.cores(b), t.cores(a)))
+	})
+	for _, container := range containers {
 		if cpus := container.Resources.Limits[corev1.ResourceCPU]; wholeCPUs(container) == 0 {
 			t.note(container, "runs on shared CPUs: %s is no whole number", cpus.String())
 		}
@@ -57,6 +65,21 @@ func (t *translation) addContainers() error {
 		}
 	}
 	return nil
+}
+
+// devices counts the devices of the container that become requests.
+func (t *translation) devices(container *corev1.Container) (count int64) {
+	for name := range t.options.Twins {
+		amount := container.Resources.Limits[name]
+		count += amount.Value()
+	}
+	return count
+}
+
+// cores counts the cores of the container, which are the same before and after its
+// translation.
+func (t *translation) cores(container *corev1.Container) int64 {
+	return (wholeCPUs(container) + t.options.ThreadsPerCore - 1) / t.options.ThreadsPerCore
 }
 
 // add makes a claim of the container's own, and adds it to that of the pod.

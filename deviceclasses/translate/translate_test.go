@@ -285,6 +285,35 @@ func set(pod *corev1.Pod, name corev1.ResourceName, amount string) {
 	resources.Limits[name], resources.Requests[name] = resource.MustParse(amount), resource.MustParse(amount)
 }
 
+// The scheduler tries all alternatives of a request before it moves an earlier one: a GPU
+// would be far from its container if another container had chosen the NUMA node before.
+func TestRequestsWithTheFewestPlacesAreFirst(t *testing.T) {
+	in := read(t, "testdata/one.in.yaml")
+	in.Options.Twins = map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com"}
+	for _, more := range []struct{ name, cpus, gpus string }{{"train", "2", "1"}, {"large", "7", "0"}, {"whole", "8", "0"}} {
+		container := *in.Pod.Spec.Containers[0].DeepCopy()
+		container.Name = more.name
+		limits := corev1.ResourceList{"cpu": resource.MustParse(more.cpus), "memory": resource.MustParse("1Gi"), "example.com/gpu": resource.MustParse(more.gpus)}
+		container.Resources = corev1.ResourceRequirements{Limits: limits, Requests: limits.DeepCopy()}
+		in.Pod.Spec.Containers = append(in.Pod.Spec.Containers, container)
+	}
+	got, err := translate.Pod(in.Pod, in.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, request := range got.Spec.Devices.Requests {
+		names = append(names, request.Name)
+	}
+	// 7 CPUs become 8: the order is the same when the pod that is stored is translated again.
+	if diff := cmp.Diff([]string{"train", "train--gpu-0", "large", "whole", "app"}, names); diff != "" {
+		t.Error(diff)
+	}
+	if _, again, err := translate.Again(got.Pod, in.Options); err != nil || cmp.Diff(got.Spec, again) != "" {
+		t.Errorf("translated again: %v\n%s", err, cmp.Diff(got.Spec, again))
+	}
+}
+
 // What is in the annotation is for people and their tools.
 func TestAnnotationSaysWhichRequestsAContainerUses(t *testing.T) {
 	in := read(t, "testdata/init.in.yaml")
