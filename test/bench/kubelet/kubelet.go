@@ -1,15 +1,16 @@
-// Package kubelet runs the CPU manager of the kubelet, with its static policy, and the
-// Topology Manager on machines of package numa. Both are Kubernetes' own code. The
-// package only translates: it decides nothing, and knows nothing of this driver.
+// Package kubelet runs the CPU manager and the memory manager of the kubelet, with their
+// static policies, and the Topology Manager on machines of package numa. All are Kubernetes'
+// own code. The package only translates: it decides nothing but which devices a container
+// gets, and knows nothing of this driver.
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
-	cadvisor "github.com/google/cadvisor/lib/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,33 +34,40 @@ const container = "c"
 
 // Config is how the kubelet is configured.
 type Config struct {
-	Options        map[string]string     // of the static policy
-	Reserved       cpuset.Set            // CPUs that no container gets
-	Held           map[string]cpuset.Set // CPUs that pods have already, by UID
-	StateDir       string                // of the checkpoint; "" keeps the state in memory only
-	SingleNUMANode bool                  // the Topology Manager has the policy single-numa-node, else none
+	Options  map[string]string             // of the static policy
+	Reserved cpuset.Set                    // CPUs that no container gets
+	Held     map[string]cpuset.Set         // CPUs that pods have already, by UID
+	StateDir string                        // of the checkpoint; "" keeps the state in memory only
+	Policy   string                        // of the Topology Manager; "" if there is none, see Node.Hint
+	Scope    string                        // of the Topology Manager; "" means container
+	Memory   map[int]Memory                // by NUMA node; nil if there is no memory manager
+	Devices  map[corev1.ResourceName][]int // for each device its NUMA node; only with a Policy
 }
 
-// Node is the CPU manager of one node. One goroutine at a time may use it.
+// Node is the managers of one node. One goroutine at a time may use it.
 type Node struct {
-	policy cpumanager.Policy
-	state  state.State
-	admit  topologymanager.Manager // nil unless a policy of the Topology Manager admits pods
-	hint   *given                  // nil if a policy gives the hints
-	logger logr.Logger             // drops what the kubelet would log
+	policy  cpumanager.Policy
+	state   state.State
+	memory  *memory                 // nil if there is none
+	devices *devices                // nil if there are none
+	admit   topologymanager.Manager // nil unless a policy of the Topology Manager admits pods
+	hint    *given                  // nil if a policy gives the hints
+	logger  logr.Logger             // drops what the kubelet would log
 }
 
-// New starts the CPU manager on the machine.
+// New starts the managers on the machine.
 func New(m numa.Machine, c Config) (*Node, error) {
 	n := &Node{logger: logr.Discard()}
 	var affinity topologymanager.Store
-	if c.SingleNUMANode {
-		manager, err := topologymanager.NewManager(n.logger, nodesOf(m), topologymanager.PolicySingleNumaNode, topologymanager.ContainerTopologyScope, nil)
+	if c.Policy != "" {
+		manager, err := topologymanager.NewManager(n.logger, nodesOf(m), c.Policy, cmp.Or(c.Scope, topologymanager.ContainerTopologyScope), nil)
 		if err != nil {
 			return nil, err
 		}
 		n.admit, affinity = manager, manager
-		manager.AddHintProvider(n.logger, provider{n})
+		if err := n.addProviders(m, c); err != nil {
+			return nil, err
+		}
 	} else {
 		n.hint = &given{Store: topologymanager.NewFakeManagerWithPolicy(n.logger, topologymanager.NewNonePolicy())}
 		affinity = n.hint
@@ -78,6 +86,9 @@ func New(m numa.Machine, c Config) (*Node, error) {
 	}
 	if len(c.Held) > 0 {
 		free, held := m.Online, state.ContainerCPUAssignments{}
+		if c.Options[cpumanager.StrictCPUReservationOption] == "true" {
+			free = free.Difference(c.Reserved)
+		}
 		for uid, cpus := range c.Held {
 			free = free.Difference(cpus)
 			held[uid] = map[string]kubecpuset.CPUSet{container: toKube(cpus)}
@@ -125,13 +136,52 @@ func (n *Node) Allocate(pod *corev1.Pod) error {
 	return nil
 }
 
+// addProviders adds the managers in the order in which the kubelet does.
+func (n *Node) addProviders(m numa.Machine, c Config) error {
+	if c.Devices != nil {
+		n.devices = newDevices(n.admit, c.Devices)
+		n.admit.AddHintProvider(n.logger, n.devices)
+	}
+	n.admit.AddHintProvider(n.logger, provider{n})
+	if c.Memory == nil {
+		return nil
+	}
+	var err error
+	if n.memory, err = newMemory(n.logger, m, n.admit, c.Memory); err != nil {
+		return err
+	}
+	n.admit.AddHintProvider(n.logger, n.memory)
+	return nil
+}
+
 // CPUs returns what the pod has.
 func (n *Node) CPUs(uid string) (cpus cpuset.Set, err error) {
-	set, ok := n.state.GetCPUSet(uid, container)
-	if !ok {
+	if cpus = n.CPUsOf(uid, container); cpus.IsEmpty() {
 		return cpus, errors.New("the pod has no cpus of its own")
 	}
-	return cpuset.New(set.UnsortedList()...), nil
+	return cpus, nil
+}
+
+// CPUsOf returns the CPUs that a container has to itself.
+func (n *Node) CPUsOf(uid, container string) cpuset.Set {
+	set, _ := n.state.GetCPUSet(uid, container)
+	return cpuset.New(set.UnsortedList()...)
+}
+
+// MemsOf returns the NUMA nodes from which a container gets memory; empty means any.
+func (n *Node) MemsOf(uid, container string) cpuset.Set {
+	if n.memory == nil {
+		return cpuset.Set{}
+	}
+	return n.memory.nodesOf(uid, container)
+}
+
+// DevicesOf returns the NUMA nodes of the devices of a container.
+func (n *Node) DevicesOf(container string) cpuset.Set {
+	if n.devices == nil {
+		return cpuset.Set{}
+	}
+	return n.devices.used[container]
 }
 
 // Release takes the CPUs of the pod back.
@@ -190,15 +240,6 @@ func topologyOf(m numa.Machine) *topology.CPUTopology {
 		NumCPUs: len(details), NumCores: len(m.Cores), NumUncoreCache: details.UncoreCaches().Size(),
 		NumSockets: details.Sockets().Size(), NumNUMANodes: details.NUMANodes().Size(), CPUDetails: details,
 	}
-}
-
-func nodesOf(m numa.Machine) (list []cadvisor.Node) {
-	for _, zone := range m.Zones {
-		if !zone.CPUs.IsEmpty() {
-			list = append(list, cadvisor.Node{Id: zone.ID})
-		}
-	}
-	return list
 }
 
 func toKube(set cpuset.Set) kubecpuset.CPUSet {

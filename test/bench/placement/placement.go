@@ -51,7 +51,10 @@ func Programs() []Program {
 // static is the static policy with these options.
 func static(single bool, options ...string) func(numa.Machine, kubelet.Config) (trace.Placer, error) {
 	return func(m numa.Machine, c kubelet.Config) (trace.Placer, error) {
-		c.SingleNUMANode, c.Options = single, map[string]string{}
+		c.Options = map[string]string{}
+		if single {
+			c.Policy = "single-numa-node"
+		}
 		for _, option := range options {
 			c.Options[option] = "true"
 		}
