@@ -64,6 +64,7 @@ func table() []section {
 		{"What is there to use?", []row{
 			{"version", "", "Show the versions of this program, the chart, the driver and Kubernetes, and what differences mean", "", versionCommand, nil},
 			{"features", "", "Show what the versions and feature gates of a cluster make possible for the driver", "", featuresCommand, nil},
+			{"migrate", "", "Show what takes the place of static managers, NUMA schedulers and RDT operators", "migrating.md", migrateCommand, nil},
 			{"generate", "", "Generate machines, Nodes, ResourceSlices, device classes, claims, and pods with claims", "", nil, []row{
 				{"claim", "NAME", "Print a ResourceClaim for CPUs, memory and hugepages of NUMA nodes", "", generateWishCommand, nil},
 				{"class", "NAME", "Print a DeviceClass of NUMA nodes", "", generateClassCommand, nil},
@@ -163,13 +164,16 @@ func (c cli) examples(text string) string {
 }
 
 // wrap puts the words of a text into lines of up to 80 characters.
-func wrap(text string) string {
+func wrap(text string) string { return wrapTo(text, 80) }
+
+// wrapTo puts the words of a text into lines of up to so many characters.
+func wrapTo(text string, columns int) string {
 	var b strings.Builder
 	column := 0
 	for word := range strings.FieldsSeq(text) {
 		switch {
 		case column == 0:
-		case column+1+len(word) > 80:
+		case column+1+len(word) > columns:
 			b.WriteString("\n")
 			column = 0
 		default:

@@ -53,10 +53,11 @@ func exampleFolder(t *testing.T) (dir string) {
 	manifest := strings.NewReplacer("NAME", "new", "AMOUNTS", "cpu: 2").Replace(podManifest)
 	for name, text := range map[string]string{
 		"pods.yaml": manifest, "pod.yaml": manifest, "manifests/pod.yaml": manifest,
-		"nodes.yaml":   testfiles.Read(t, filepath.Join(cluster, "node.yaml")),
-		"slices.yaml":  testfiles.Read(t, filepath.Join(cluster, "slices.yml")),
-		"classes.yaml": testfiles.Read(t, filepath.Join(cluster, "class.yaml")),
-		"node.yaml":    "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 0-1\n",
+		"nodes.yaml":    testfiles.Read(t, filepath.Join(cluster, "node.yaml")),
+		"slices.yaml":   testfiles.Read(t, filepath.Join(cluster, "slices.yml")),
+		"classes.yaml":  testfiles.Read(t, filepath.Join(cluster, "class.yaml")),
+		"old/node.yaml": "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\n",
+		"node.yaml":     "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: 0-1\n",
 	} {
 		testfiles.Write(t, filepath.Join(dir, name), text)
 	}

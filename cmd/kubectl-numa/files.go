@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,39 +36,47 @@ func (f files) Snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 
 // read adds the files to an empty snapshot, and returns it.
 func (f files) read(ctx context.Context, s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if err := f.each(ctx, s.Read); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// each calls use with the name and the text of each file.
+func (f files) each(ctx context.Context, use func(name string, text io.Reader) error) error {
 	for _, path := range f {
 		if path == "-" {
-			if err := s.Read("standard input", os.Stdin); err != nil {
-				return nil, err
+			if err := use("standard input", os.Stdin); err != nil {
+				return err
 			}
 			continue
 		}
 		if address, is := parseURL(path); is {
-			if err := readURL(ctx, s, address); err != nil {
-				return nil, err
+			if err := useURL(ctx, address, use); err != nil {
+				return err
 			}
 			continue
 		}
 		names, err := filesOf(path)
 		if err != nil {
-			return nil, fmt.Errorf("--filename: %w", err)
+			return fmt.Errorf("--filename: %w", err)
 		}
 		for _, name := range names {
-			if err := readFile(s, name); err != nil {
-				return nil, err
+			if err := useFile(name, use); err != nil {
+				return err
 			}
 		}
 	}
-	return s, nil
+	return nil
 }
 
-func readFile(s *snapshot.Snapshot, name string) error {
+func useFile(name string, use func(name string, text io.Reader) error) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("--filename: %w", err)
 	}
 	defer file.Close()
-	return s.Read(name, file)
+	return use(name, file)
 }
 
 // filesOf returns the file itself, or the files of a folder.

@@ -36,6 +36,7 @@ const (
 	kindVersions     = "Versions"
 	kindFeatures     = "Features"
 	kindTranslations = "Translations"
+	kindMigration    = "Migration"
 )
 
 // itemList is an answer that has only items.

@@ -29,7 +29,7 @@ func TestDocumentsHaveAVersionAndAKind(t *testing.T) {
 	kinds := make(map[any]bool)
 	for _, args := range []string{
 		"topology --root " + rig, "pick --cpus 2 --root " + rig, "status -f " + dir, "simulate -f " + dir, "explain pod a -f " + dir, "explain claims -f " + dir,
-		"suggest-evictions pod a -f " + dir, "lint -f " + dir, "translate -f " + dir, "validate", "drift", "version", "features",
+		"suggest-evictions pod a -f " + dir, "lint -f " + dir, "translate -f " + dir, "validate", "drift", "version", "features", "migrate",
 	} {
 		command, _, _ := strings.Cut(args, " ")
 		for format, decode := range map[string]func([]byte, any) error{

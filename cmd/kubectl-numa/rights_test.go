@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/migration"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -73,7 +74,7 @@ func (rec *recorder) right(r *http.Request) string {
 }
 
 func (rec *recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != policiesPath { // Kubernetes allows everyone to ask what a group has
+	if !isDiscovery(r.URL.Path) { // Kubernetes allows everyone to ask what a group has
 		rec.mu.Lock()
 		rec.asked[rec.right(r)] = true
 		rec.mu.Unlock()
@@ -111,6 +112,7 @@ var commandLines = map[string][]string{
 		"explain pods -n team", "explain claims -A", "explain statefulset s -n team", "explain daemonset d -n team", "explain job j -n team",
 	},
 	"gather":            {"gather --file FILE"},
+	"migrate":           {"migrate"},
 	"lint":              {"lint --from-cluster -f DIR"},
 	"simulate":          {"simulate"},
 	"status":            {"status"},
@@ -125,6 +127,11 @@ var commandLines = map[string][]string{
 
 // policiesPath is where the API server says which NRI resource policies it has.
 const policiesPath = "/apis/" + diagnosis.PolicyGroup + "/" + diagnosis.PolicyVersion
+
+// isDiscovery reports whether a request asks what a version of an API group has.
+func isDiscovery(path string) bool {
+	return strings.HasPrefix(path, "/apis/") && strings.Count(path, "/") == 3
+}
 
 // policies are the resources of a cluster with NRI resource policies.
 const policies = `{"resources": [{"name": "balloonspolicies", "kind": "BalloonsPolicy"}, {"name": "balloonspolicies/status", "kind": "BalloonsPolicy"},
@@ -143,6 +150,13 @@ func askedRights(t *testing.T) rights {
 	a[policiesPath] = policies
 	for _, resource := range []string{"balloonspolicies", "templatepolicies", "topologyawarepolicies"} {
 		a[policiesPath+"/"+resource] = `{"items": []}`
+	}
+	for _, resource := range migration.Resources() {
+		group := "/apis/" + resource.Group + "/" + resource.Version
+		known, _ := a[group].(string)
+		known = strings.TrimSuffix(strings.TrimPrefix(known, `{"resources": [`), "]}")
+		a[group] = `{"resources": [` + strings.TrimPrefix(known+`, {"name": "`+resource.Name+`"}`, ", ") + "]}"
+		a[group+"/"+resource.Name] = `{"kind": "List", "items": []}`
 	}
 	pods := slices.Concat(objects.Pods, snapshotOf(t, a).Pods)
 	for path, answer := range (answers{

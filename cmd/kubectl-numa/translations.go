@@ -133,7 +133,7 @@ func requestText(request resourceapi.DeviceRequest) string {
 			text = fmt.Sprintf("%d times %s", count, class)
 		}
 		if capacity != nil {
-			text += ", " + capacityText(capacity.Requests)
+			text += ", " + capacityText(capacity.Requests, nil)
 		}
 		return text
 	}

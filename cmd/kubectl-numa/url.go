@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 )
 
 // A file of a URL is read within these limits. The objects of a large cluster have tens of
@@ -26,14 +24,14 @@ func parseURL(name string) (address *url.URL, is bool) {
 	return address, err == nil && (address.Scheme == "http" || address.Scheme == "https") && address.Host != ""
 }
 
-func readURL(ctx context.Context, s *snapshot.Snapshot, address *url.URL) error {
+func useURL(ctx context.Context, address *url.URL, use func(name string, text io.Reader) error) error {
 	ctx, cancel := context.WithTimeout(ctx, urlTimeout)
 	defer cancel()
 	text, err := fetch(ctx, address, maxURLBytes)
 	if err != nil {
 		return fmt.Errorf("--filename: %w", err)
 	}
-	return s.Read(address.Redacted(), bytes.NewReader(text))
+	return use(address.Redacted(), bytes.NewReader(text))
 }
 
 // fetch returns the file of a URL, if it has at most so many bytes.

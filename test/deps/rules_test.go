@@ -66,6 +66,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "cluster/simulate/evict", "it says which pods would have to go"},
 	{"cmd/kubectl-numa", "cluster/simulate/pairing", "pairs of a generated claim are those that slices have"},
 	{"cmd/kubectl-numa", "cluster/simulate/funnel", "it counts the devices that are left after each stage"},
+	{"cmd/kubectl-numa", "cluster/migration", "it says what takes the place of what people have"},
 	{"cmd/kubectl-numa", "cluster/snapshot", "the objects of a cluster are files that it is given"},
 	{"cmd/kubectl-numa", "cluster/snapshot/live", "without files, what a command is about is a cluster"},
 	{"cmd/kubectl-numa", "numa/cpuset", "CPUs are flags and answers"},
@@ -95,6 +96,12 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "driver/nodestate", "what it compares is what nodes say"},
 	{"cmd/kubectl-numa", "cluster/diagnosis/collect", "what it diagnoses is a cluster"},
 	{"cmd/kubectl-numa", "cluster/diagnosis/bundle", "a bundle is a file that it writes, or is given"},
+	{"cluster/diagnosis/collect", "cluster/migration", "what a cluster has of other origins is read as files are"},
+	{"cluster/migration", "deviceclasses", "it writes a NodeConfig"},
+	{"cluster/migration", "deviceclasses/manifest", "and templates of claims"},
+	{"cluster/migration", "deviceclasses/translate", "policies of pods have their names there"},
+	{"cluster/migration", "internal/message", "values that it shows are one line"},
+	{"cluster/migration", "numa/cpuset", "reserved CPUs are a list"},
 	{"cluster/diagnosis/bundle", "cluster/diagnosis", "what is in a bundle are facts"},
 	{"cluster/diagnosis/bundle", "driver", "what is ours is known by its name"},
 	{"cluster/diagnosis/bundle", "cluster/snapshot", "the objects of a bundle are read as files are"},
@@ -389,7 +396,7 @@ var modules = []module{
 		path: "k8s.io/api",
 		folders: []string{
 			"cluster/holdings", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cluster/translation", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "internal/allocation", "internal/spelling", "test", "webhook",
+			"cluster/migration", "cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cluster/translation", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "internal/allocation", "internal/spelling", "test", "webhook",
 		},
 		why: "the types of claims, slices and classes",
 	},
@@ -397,7 +404,7 @@ var modules = []module{
 		path: "k8s.io/apimachinery",
 		folders: []string{
 			"cluster/holdings", "cdi", "driver", "kubeletplugin", "deviceclasses", "cluster/diagnosis",
-			"cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cluster/translation", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "internal/allocation", "internal/spelling", "test", "webhook",
+			"cluster/migration", "cluster/release", "cluster/simulate", "cluster/startup", "cluster/snapshot", "cluster/translation", "cmd/dra-numa", "cmd/kubectl-numa", "cmd/numa-webhook", "internal/allocation", "internal/spelling", "test", "webhook",
 		},
 		why: "metadata, quantities, formats and API errors",
 	},
@@ -463,7 +470,7 @@ var modules = []module{
 	{
 		path: "sigs.k8s.io/yaml",
 		folders: []string{
-			"cdi/foreign", "driver", "deviceclasses", "cluster/simulate", "cluster/snapshot",
+			"cdi/foreign", "driver", "deviceclasses", "cluster/migration", "cluster/simulate", "cluster/snapshot",
 			"cmd/dra-numa", "cmd/kubectl-numa", "test",
 		},
 		why: "YAML into Kubernetes types, and back",

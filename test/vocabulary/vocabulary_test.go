@@ -45,6 +45,9 @@ var exceptions = map[string][]string{
 	"driver/rivals.go":                 {string(deviceclasses.CapacityCPU)},                                 // a capacity of other drivers
 	"kubeletplugin/metrics/family.go":  {string(deviceclasses.CapacityCPU)},                                 // a label
 	"kubeletplugin/rivals.go":          {string(deviceclasses.CapacityMemory)},                              // a word of its file
+	"cluster/migration/kubelet.go":     {deviceclasses.ZoneOrderStatic},                                     // a policy of the kubelet
+	"cluster/migration/table.go":       {deviceclasses.ZoneOrderStatic},                                     // the same
+	"cluster/migration/migration.go":   {deviceclasses.FaultGone},                                           // an outcome
 	"driver/ledger/cache.go": { // fields of the checkpoint
 		string(deviceclasses.CapacityBandwidthPercent), string(deviceclasses.CapacityBandwidthMBps),
 	},

@@ -169,8 +169,13 @@ func raw(ctx context.Context, request *rest.Request) ([]byte, error) {
 	return answer.Raw()
 }
 
+// configz asks the kubelet of a node for its settings.
+func (c *collector) configz(ctx context.Context, node string) ([]byte, error) {
+	return raw(ctx, c.client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz"))
+}
+
 func (c *collector) kubelet(ctx context.Context, node string) (kubelet diagnosis.Kubelet, err error) {
-	text, err := raw(ctx, c.client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("configz"))
+	text, err := c.configz(ctx, node)
 	if err != nil {
 		return kubelet, err
 	}

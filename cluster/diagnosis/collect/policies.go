@@ -18,16 +18,12 @@ func (c *collector) policies(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	group := "/apis/" + diagnosis.PolicyGroup + "/" + diagnosis.PolicyVersion
-	var served metav1.APIResourceList
-	err := c.read(ctx, group, &served)
-	if apierrors.IsNotFound(err) {
-		return
-	}
+	served, err := c.served(ctx, group)
 	if err != nil {
 		c.unread("", "kube-apiserver", "resources of "+diagnosis.PolicyGroup, err)
 		return
 	}
-	for _, resource := range served.APIResources {
+	for _, resource := range served {
 		if !strings.HasSuffix(resource.Name, "policies") {
 			continue
 		}
@@ -40,6 +36,15 @@ func (c *collector) policies(ctx context.Context) {
 			c.facts.Policies = append(c.facts.Policies, fmt.Sprintf("%s %s/%s", resource.Kind, policy.Namespace, policy.Name))
 		}
 	}
+}
+
+// served returns the resources of a version of an API group; none if there is no such group.
+func (c *collector) served(ctx context.Context, group string) ([]metav1.APIResource, error) {
+	var list metav1.APIResourceList
+	if err := c.read(ctx, group, &list); err != nil && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	return list.APIResources, nil
 }
 
 // read reads an object for which the client has no type.

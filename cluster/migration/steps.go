@@ -1,0 +1,74 @@
+package migration
+
+import (
+	"slices"
+	"strings"
+)
+
+// addSteps adds the order for a node, and what comes before the first one and after the last.
+func (p *plan) addSteps() {
+	has := func(kind string) bool {
+		return slices.ContainsFunc(p.sources, func(s Source) bool { return s.Kind == kind })
+	}
+	static := slices.ContainsFunc(p.kubelets, func(k kubelet) bool { return k.cpuStatic || k.memoryStatic })
+	if len(p.Files) == 0 && !static && !has(operatorKind) && !has(schedulerKind) && !has(topologyKind) && !has(rmdConfigKind) {
+		return
+	}
+	step := func(do, breaks string) { p.Steps = append(p.Steps, Step{do, breaks}) }
+	if has(rmdConfigKind) || has(rmdWorkloadKind) {
+		step("delete all RmdWorkloads and the RmdConfig, before the driver is there with cache in its NodeConfig",
+			"containers lose their ways until their pods have claims; with both, two programs divide the same caches")
+	}
+	step("install the driver on all nodes, with values.yaml: helm install",
+		"nothing: it publishes nothing for a node whose kubelet has a static manager, and an event of the Node says so")
+	step("kubectl cordon NODE", "nothing that runs; new pods wait if the other nodes are full")
+	step("kubectl drain NODE --ignore-daemonsets",
+		"its pods end, and start elsewhere only if they fit; PodDisruptionBudgets may stop the drain; pods of DaemonSets keep the CPUs that they have until they are created again")
+	if static || len(p.policies) > 0 {
+		p.addSwitch(step)
+	}
+	step("delete the pods of DaemonSets that had CPUs of their own on NODE", "they start again, on shared CPUs unless they have claims")
+	step("kubectl get resourceslices --field-selector spec.driver=dra.numa,spec.nodeName=NODE, and kubectl numa validate: the node has zones and no finding",
+		"nothing; without zones, the events of the Node say why")
+	step("kubectl uncordon NODE",
+		"a pod without a claim has shared CPUs here, whatever its QoS class; a pod with a claim fits on switched nodes only")
+	if len(p.policies) > 0 {
+		step("kubectl label namespace NAMESPACE dra.numa/translate=true, as soon as the switched nodes have room for its pods; then restart its workloads",
+			"new pods of the namespace have claims, so they no longer fit on nodes with static managers")
+	}
+	if has(schedulerKind) || has(operatorKind) || has(topologyKind) {
+		step("after the last node, and when no pod names its scheduler: delete NUMAResourcesScheduler, NUMAResourcesOperator, the exporter and the NodeResourceTopologies",
+			"pods that name the scheduler stay Pending for ever; kubectl numa validate finds them (numa-scheduler)")
+	}
+}
+
+// addSwitch adds what changes in the kubelet.
+func (p *plan) addSwitch(step func(do, breaks string)) {
+	var changes, files []string
+	kubelets := p.kubelets
+	if len(kubelets) == 0 { // only an exporter said which policy there is
+		kubelets = []kubelet{{cpuStatic: true, options: true, memoryStatic: true, topologyPolicy: "restricted"}}
+	}
+	for _, k := range kubelets {
+		if k.cpuStatic {
+			changes = append(changes, "cpuManagerPolicy: none")
+			files = append(files, "/var/lib/kubelet/cpu_manager_state")
+		}
+		if k.options {
+			changes = append(changes, "no cpuManagerPolicyOptions")
+		}
+		if k.memoryStatic {
+			changes = append(changes, "memoryManagerPolicy: None")
+			files = append(files, "/var/lib/kubelet/memory_manager_state")
+		}
+		if k.topologyPolicy == "restricted" || k.topologyPolicy == "single-numa-node" {
+			changes = append(changes, "topologyManagerPolicy: none")
+		}
+	}
+	unique := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+	do := "stop the kubelet; set " + strings.Join(unique(changes), ", ") + "; delete " + strings.Join(unique(files), " and ") + "; start the kubelet"
+	if slices.ContainsFunc(p.sources, func(s Source) bool { return s.Group == operatorGroup }) {
+		do += "; on OpenShift, remove the PerformanceProfile of the pool or change its KubeletConfig instead, which restarts its nodes"
+	}
+	step(do, "the kubelet does not start with a state file of another policy, or with the policy none and an option of the CPU manager; running containers keep the cpusets that they have")
+}
