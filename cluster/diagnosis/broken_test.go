@@ -425,6 +425,26 @@ func breakages() []broken {
 			"n1 | unprepared-claim | ResourceClaim default/c | status.devices | devices of dra.numa, at the latest 10 minutes after a pod has a node | none after 25m0s; kubectl numa explain pod p says why",
 		},
 		{
+			"a scheduler that is gone", func(f *Facts) {
+				f.Time = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+				for name, change := range map[string]func(*corev1.Pod){
+					"waits": func(*corev1.Pod) {},
+					"other": func(p *corev1.Pod) { p.Spec.SchedulerName = "slow-scheduler" },
+					"new":   func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(f.Time.Add(-9 * time.Minute)) },
+					"tried": func(p *corev1.Pod) {
+						p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: "False"}}
+					},
+				} {
+					pod := &corev1.Pod{}
+					pod.Name, pod.Namespace, pod.Spec.SchedulerName = name, "team", "topo-aware-scheduler"
+					pod.CreationTimestamp = metav1.NewTime(f.Time.Add(-25 * time.Minute))
+					change(pod)
+					f.Objects.Pods = append(f.Objects.Pods, pod)
+				}
+			},
+			" | numa-scheduler | Pod team/waits | schedulerName | a scheduler that runs, such as default-scheduler | topo-aware-scheduler, which has not looked at a pod for 25m0s",
+		},
+		{
 			"not pinned", func(f *Facts) {
 				f.Objects.Claims[0].Status.Devices = []resourceapi.AllocatedDeviceStatus{{
 					Driver: "dra.numa", Pool: "n1", Device: "numa-0", Conditions: []metav1.Condition{{Type: "Exclusive", Status: "False", Reason: "NotPinned"}},

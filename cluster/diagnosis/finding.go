@@ -73,6 +73,7 @@ func Checks() []Check {
 		{"memory-policy", "claims", policyIgnored},
 		{"cgroup-writer", "claims", cgroupWriter},
 		{"performance-annotation", "claims", performanceAnnotation},
+		{"numa-scheduler", "claims", numaScheduler},
 		{"overcommit", "accounting", overcommit},
 		{"uncounted-pod", "accounting", uncountedPod},
 		{"unclaimed-hugepages", "accounting", unclaimedHugepages},

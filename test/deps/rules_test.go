@@ -97,6 +97,7 @@ var arrows = []arrow{
 	{"cmd/kubectl-numa", "cluster/diagnosis/collect", "what it diagnoses is a cluster"},
 	{"cmd/kubectl-numa", "cluster/diagnosis/bundle", "a bundle is a file that it writes, or is given"},
 	{"cluster/diagnosis/collect", "cluster/migration", "what a cluster has of other origins is read as files are"},
+	{"cluster/diagnosis", "cluster/migration", "schedulers that are removed have their names there"},
 	{"cluster/migration", "deviceclasses", "it writes a NodeConfig"},
 	{"cluster/migration", "deviceclasses/manifest", "and templates of claims"},
 	{"cluster/migration", "deviceclasses/translate", "policies of pods have their names there"},
