@@ -23,11 +23,13 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
-// gpu is an extended resource, and gpuClass is the class of the same devices.
+// gpu is an extended resource.
+const gpu corev1.ResourceName = "example.com/gpu"
+
+// gpuClass is the class of the same devices.
 const (
-	gpu       corev1.ResourceName = "example.com/gpu"
-	gpuClass                      = "gpu.dra.numa"
-	zoneClass                     = "zone.dra.numa"
+	gpuClass  = "gpu.dra.numa"
+	zoneClass = "zone.dra.numa"
 )
 
 // node is a machine of which the kubelet and this driver give parts to pods.
