@@ -1,13 +1,8 @@
 package translation
 
 import (
-	"maps"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 )
@@ -22,17 +17,4 @@ func Threads(published []*resourceapi.ResourceSlice) (most int64) {
 		}
 	}
 	return most
-}
-
-// Twins returns the DeviceClasses by the extended resource in whose place they are: those
-// that are given, and those that name one.
-func Twins(classes []*resourceapi.DeviceClass, given map[corev1.ResourceName]string) map[corev1.ResourceName]string {
-	twins := make(map[corev1.ResourceName]string)
-	for name, class := range requests.ExtendedResources(classes) {
-		if !strings.HasPrefix(string(name), resourceapi.ResourceDeviceClassPrefix) { // Kubernetes' own name of each class
-			twins[name] = class.Name
-		}
-	}
-	maps.Copy(twins, given)
-	return twins
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
@@ -61,9 +60,13 @@ func translateCommand(c cli, command *cobra.Command) runner {
 }
 
 func (t *translating) run(ctx context.Context) error {
-	twins, err := parseTwins(t.twins)
-	if err != nil {
-		return err
+	options := translate.Options{Scope: t.alignment.value, Policy: t.policy.value, PartOfCore: t.partOfCore.value, ThreadsPerCore: t.threads}
+	if len(t.twins) > 0 {
+		twins, err := translate.ParseTwins(strings.Join(t.twins, ","))
+		if err != nil {
+			return fmt.Errorf("--twin: %w", err)
+		}
+		options.Twins = twins
 	}
 	if err := t.rules.check(); err != nil {
 		return err
@@ -74,7 +77,10 @@ func (t *translating) run(ctx context.Context) error {
 		return err
 	}
 	scope := &t.from.scope
-	report := translation.Of(objects, t.options(objects, twins), func(object metav1.Object) bool {
+	// What the flags do not say is as the objects have it.
+	options = options.WithTwinsOf(objects.Classes)
+	options.ThreadsPerCore = cmp.Or(options.ThreadsPerCore, translation.Threads(objects.Slices), defaultThreads)
+	report := translation.Of(objects, options, func(object metav1.Object) bool {
 		return (len(t.from.files) == 0 || objects.Where(object) != inCluster) && scope.has(object)
 	})
 	if asked := scope.String(); asked != "" && len(report.Items) == 0 {
@@ -114,18 +120,6 @@ func (t *translating) run(ctx context.Context) error {
 // writtenObjects are manifests for kubectl apply.
 func writtenObjects(list []any) document { return objects("objects", list) }
 
-// options are those of the flags. What they do not say is as the objects have it.
-func (t *translating) options(objects *snapshot.Snapshot, twins map[corev1.ResourceName]string) translate.Options {
-	options := translate.Options{
-		Scope: t.alignment.value, Policy: t.policy.value, PartOfCore: t.partOfCore.value, ThreadsPerCore: t.threads,
-		Twins: translation.Twins(objects.Classes, twins),
-	}
-	if options.ThreadsPerCore == 0 {
-		options.ThreadsPerCore = cmp.Or(translation.Threads(objects.Slices), defaultThreads)
-	}
-	return options
-}
-
 // place simulates where the pods go, if nodes publish zones.
 func (t *translating) place(ctx context.Context, objects *snapshot.Snapshot, report *translation.Report) ([]*simulate.AbortError, error) {
 	if len(objects.Nodes) == 0 {
@@ -158,22 +152,4 @@ func (t *translating) place(ctx context.Context, objects *snapshot.Snapshot, rep
 		return nil, &failure{err}
 	}
 	return report.Place(result), nil
-}
-
-// parseTwins reads DeviceClasses by the extended resource in whose place they are.
-func parseTwins(texts []string) (map[corev1.ResourceName]string, error) {
-	twins := make(map[corev1.ResourceName]string)
-	for _, text := range texts {
-		name, class, _ := strings.Cut(text, "=")
-		switch {
-		case !strings.Contains(name, "/") || len(validation.IsQualifiedName(name)) > 0 || strings.Contains(name, "kubernetes.io/"):
-			return nil, fmt.Errorf("--twin %q: want an extended resource, such as example.com/gpu=gpu.example.com", text)
-		case len(validation.IsDNS1123Subdomain(class)) > 0:
-			return nil, fmt.Errorf("--twin %q: want the name of a DeviceClass after =, such as example.com/gpu=gpu.example.com", text)
-		case twins[corev1.ResourceName(name)] != "":
-			return nil, fmt.Errorf("--twin %q: %s has a class already", text, name)
-		}
-		twins[corev1.ResourceName(name)] = class
-	}
-	return twins, nil
 }

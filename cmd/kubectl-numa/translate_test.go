@@ -300,10 +300,10 @@ func TestPageHasWhatTranslateSays(t *testing.T) {
 func TestNonsenseToTranslateIsOneUsageLine(t *testing.T) {
 	many := file(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: many}\nspec: {replicas: 20000, template: {spec: {containers: [{name: main}]}}}\n")
 	for args, want := range map[string]string{
-		"--twin cpu=a.b":                                `--twin "cpu=a.b": want an extended resource, such as example.com/gpu=gpu.example.com`,
-		"--twin x.kubernetes.io/cpu=a.b":                `--twin "x.kubernetes.io/cpu=a.b": want an extended resource, such as`,
-		"--twin example.com/gpu":                        `--twin "example.com/gpu": want the name of a DeviceClass after =, such as`,
-		"--twin example.com/g=a --twin example.com/g=b": `--twin "example.com/g=b": example.com/g has a class already`,
+		"--twin cpu=a.b":                                `--twin: "cpu=a.b" is no extended resource with its class, such as vendor.com/gpu=gpu.vendor.com`,
+		"--twin x.kubernetes.io/cpu=a.b":                `--twin: "x.kubernetes.io/cpu=a.b" is no extended resource with its class`,
+		"--twin example.com/gpu":                        `--twin: "" is no name of a DeviceClass for example.com/gpu`,
+		"--twin example.com/g=a --twin example.com/g=b": `--twin: example.com/g has two classes`,
 		"--threads-per-core 0":                          "--threads-per-core 0: want 1 or more",
 		"--policy static":                               `invalid argument "static" for "--policy" flag: allowed are single-numa-node, restricted, best-effort, none`,
 		"-n nobody":                                     "there are no pods or workloads in namespace nobody in the files",

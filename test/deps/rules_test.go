@@ -212,7 +212,6 @@ var arrows = []arrow{
 	{"deviceclasses/translate", "deviceclasses/manifest", "what a container asks for is a wish"},
 	{"deviceclasses/translate", "internal/spelling", "a pod may ask for amounts that nobody can count"},
 	{"cluster/translation", "cluster/simulate", "it says which translated pods have no node"},
-	{"cluster/translation", "cluster/simulate/requests", "which class is for an extended resource is decided there"},
 	{"cluster/translation", "cluster/snapshot", "what it translates are the objects of a cluster or of files"},
 	{"cluster/translation", "deviceclasses", "cores and classes have the words of the driver"},
 	{"cluster/translation", "deviceclasses/accounting", "what zones are is known there"},
