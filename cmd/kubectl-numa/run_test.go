@@ -39,7 +39,7 @@ func mustCall(t *testing.T, args ...string) (stdout string) {
 
 func TestNonsenseIsOneUsageLine(t *testing.T) {
 	rig := sample.Folder(t, "rig") // 4 zones of 4 CPUs
-	const commands = "completion, drift, explain, features, gather, generate, lint, pick, simulate, slices, status, " +
+	const commands = "completion, drift, explain, features, gather, generate, lint, migrate, pick, simulate, slices, status, " +
 		"suggest-evictions, taint, topology, translate, ui, validate, version"
 	topology := []string{"topology", "--root", rig}
 	slices := []string{"slices", "--root", rig, "--node-name", "n"}
