@@ -25,6 +25,7 @@ type translating struct {
 	alignment  *choice
 	policy     *choice
 	partOfCore *choice
+	cpuLimit   *choice
 	threads    int64
 	twins      []string // RESOURCE=CLASS
 }
@@ -38,12 +39,14 @@ func translateCommand(c cli, command *cobra.Command) runner {
 		alignment:  newChoice(translate.ScopeContainer, translate.ScopePod),
 		policy:     newChoice(translate.PolicySingleNUMANode, translate.PolicyRestricted, translate.PolicyBestEffort, translate.PolicyNone),
 		partOfCore: newChoice(translate.PartOfCoreRound, translate.PartOfCoreLeave),
+		cpuLimit:   newChoice(translate.CPULimitKeep, translate.CPULimitLift),
 	}
 	t.from.addTo(command)
 	t.rules.addTo(command)
 	t.alignment.addTo(command, "scope", "", "what is at one place, as the kubelet's topologyManagerScope: each container, or all of a pod")
 	t.policy.addTo(command, "policy", "", "where CPUs may be if no NUMA node has enough, as the kubelet's topologyManagerPolicy")
 	t.partOfCore.addTo(command, "part-of-core", "", "what becomes of containers whose CPUs are no whole cores: they have more (round), or their pods are not translated (leave)")
+	t.cpuLimit.addTo(command, "cpu-limit", "", "what becomes of CPU limits of containers with CPUs of their own; without them, pods are Burstable")
 	command.Flags().Int64Var(&t.threads, "threads-per-core", 0, fmt.Sprintf("`number` of CPUs of a core (default: that of the published zones, or %d)", defaultThreads))
 	command.Flags().StringArrayVar(&t.twins, "twin", nil, "`RESOURCE=CLASS`: a DeviceClass for an extended resource, such as example.com/gpu=gpu.example.com; can be repeated. Classes with spec.extendedResourceName are twins already")
 	t.from.scope.addNamespacesTo(command, "pods and workloads")
@@ -60,7 +63,7 @@ func translateCommand(c cli, command *cobra.Command) runner {
 }
 
 func (t *translating) run(ctx context.Context) error {
-	options := translate.Options{Scope: t.alignment.value, Policy: t.policy.value, PartOfCore: t.partOfCore.value, ThreadsPerCore: t.threads}
+	options := translate.Options{Scope: t.alignment.value, Policy: t.policy.value, PartOfCore: t.partOfCore.value, CPULimit: t.cpuLimit.value, ThreadsPerCore: t.threads}
 	if len(t.twins) > 0 {
 		twins, err := translate.ParseTwins(strings.Join(t.twins, ","))
 		if err != nil {

@@ -191,11 +191,11 @@ func TestTemplatesAreThoseOfTheWebhook(t *testing.T) {
 		}
 		return slices.DeleteFunc(flags, func(flag string) bool {
 			name, _, _ := strings.Cut(flag, "=")
-			return !slices.Contains([]string{"scope", "policy", "part-of-core", "threads-per-core", "twins"}, name)
+			return !slices.Contains([]string{"scope", "policy", "part-of-core", "threads-per-core", "cpu-limit", "twins"}, name)
 		})
 	}
 	want, got := flags("my-numa-webhook", "--translate-"), flags("my-numa-templates", "--")
-	if diff := cmp.Diff(want, got); diff != "" || len(got) != 5 {
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 6 {
 		t.Errorf("flags (-webhook +templates):\n%s", diff)
 	}
 }
