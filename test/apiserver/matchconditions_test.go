@@ -1,6 +1,9 @@
 package apiserver
 
 import (
+	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,8 +12,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
@@ -31,6 +36,7 @@ func TestOnlyParametersNeedTheWebhook(t *testing.T) {
 		`{metadata: {name: away}, spec: {spec: {devices: {`+zone+`, `+ours+`}}}}`))
 	installChart(t, "webhook.enabled=true", "webhook.mirrorRequests=true", "webhook.translate.enabled=true", "webhook.failurePolicy=Fail")
 	pointWebhooks(t, admin, "127.0.0.1:1") // where no program listens
+	translatesPods(t, admin, "default")
 	inEffect := func() bool {
 		return isAway(tryToCreate(t, admin, "ResourceClaim", `{metadata: {name: c}, spec: {devices: {`+zone+`, `+ours+`}}}`))
 	}
@@ -67,6 +73,19 @@ func TestOnlyParametersNeedTheWebhook(t *testing.T) {
 		}
 	}
 	mustBeGenerated(t, admin, "away")
+}
+
+// translatesPods lets pods of the namespace ask for a translation until the test ends.
+func translatesPods(t *testing.T, admin kubernetes.Interface, namespace string) {
+	t.Helper()
+	label := func(ctx context.Context, value string) {
+		patch := fmt.Sprintf(`{"metadata": {"labels": {%q: %s}}}`, translate.Label, value)
+		if _, err := admin.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	label(t.Context(), strconv.Quote(translate.LabelPods))
+	t.Cleanup(func() { label(context.Background(), "null") })
 }
 
 // mustBeGenerated waits until Kubernetes has generated the claim of a pod from a template.

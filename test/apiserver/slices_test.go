@@ -13,9 +13,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
@@ -77,7 +79,7 @@ func publish(ctx context.Context, t *testing.T, api kubernetes.Interface, node s
 func publishSlices(ctx context.Context, t *testing.T, api kubernetes.Interface, node string, sent []resourceslice.Slice) (kept []resourceslice.Slice) {
 	t.Helper()
 	for i, part := range sent {
-		created, err := api.ResourceV1().ResourceSlices().Create(ctx, &resourceapi.ResourceSlice{
+		slice := &resourceapi.ResourceSlice{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: node + "-"},
 			Spec: resourceapi.ResourceSliceSpec{
 				Driver:         driver.Name,
@@ -86,7 +88,12 @@ func publishSlices(ctx context.Context, t *testing.T, api kubernetes.Interface, 
 				Devices:        part.Devices,
 				SharedCounters: part.SharedCounters,
 			},
-		}, metav1.CreateOptions{})
+		}
+		created, err := api.ResourceV1().ResourceSlices().Create(ctx, slice, metav1.CreateOptions{})
+		// The API server looks for the node in its own watch, which may be behind.
+		for deadline := time.Now().Add(patience); apierrors.IsForbidden(err) && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			created, err = api.ResourceV1().ResourceSlices().Create(ctx, slice, metav1.CreateOptions{})
+		}
 		if err != nil {
 			t.Fatalf("create slice %d: %v", i, err)
 		}

@@ -86,6 +86,11 @@ func TestEveryCommandForEveryUser(t *testing.T) {
 		"taint " + viewed + "/numa-0":        {{0, []string{"kind: DeviceTaintRule"}}, {0, []string{"kind: DeviceTaintRule"}}, nodes},
 		"lint --from-cluster -f " + manifest: {{0, nil}, {0, nil}, nodes},
 		"translate":                          {{0, []string{"cannot be translated: 0 pods"}}, {0, []string{"cannot be translated: 0 pods"}}, nodes},
+		"migrate": {
+			{0, []string{"there is nothing to migrate", "the configz of kubelet " + viewed + " cannot be read"}},
+			{0, []string{"there is nothing to migrate", "the configz of kubelet cannot be read: *" + noProxy}},
+			nodes,
+		},
 		"validate": {
 			{1, []string{"not-checked*configz"}},
 			{0, []string{"not-permitted*configz*" + noProxy}},
