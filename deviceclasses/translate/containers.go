@@ -193,7 +193,7 @@ func (t *translation) takeDevices(container *corev1.Container) (devices []manife
 				return nil, fmt.Errorf("%s and another resource have classes that begin with %q", name, stem(class))
 			}
 		}
-		if amount.Sign() < 0 || amount.Value() > resourceapi.DeviceRequestsMaxSize {
+		if amount.Value() > resourceapi.DeviceRequestsMaxSize {
 			return nil, fmt.Errorf("%s: %s, allowed are up to %d devices in a claim", name, amount.String(), resourceapi.DeviceRequestsMaxSize)
 		}
 		// One request for each, so that the names of the requests say how many there are.
@@ -346,74 +346,6 @@ func setDefaults(request *resourceapi.DeviceRequest) {
 func (t *translation) use(container *corev1.Container, request string) {
 	container.Resources.Claims = append(container.Resources.Claims, corev1.ResourceClaim{Name: claimName, Request: request})
 	t.uses[container.Name] = append(t.uses[container.Name], request)
-}
-
-// addInitContainers has each init container use what main containers have, as the kubelet's
-// managers do. The pod holds its claim from the start, so what an init container had in
-// addition would have to be requested in addition.
-func (t *translation) addInitContainers() error {
-	for i := range t.pod.Spec.InitContainers {
-		container := &t.pod.Spec.InitContainers[i]
-		if isSidecar(*container) {
-			continue
-		}
-		if err := t.addInit(container, slices.ContainsFunc(t.pod.Spec.InitContainers[i+1:], isSidecar)); err != nil {
-			return fmt.Errorf("init container %q: %w", container.Name, err)
-		}
-	}
-	return nil
-}
-
-func (t *translation) addInit(container *corev1.Container, sidecarFollows bool) error {
-	if _, has := container.Resources.Limits[cacheWays]; has {
-		return fmt.Errorf("%s of an init container is not translated", cacheWays)
-	}
-	mains := slices.DeleteFunc(slices.Clone(t.shares), func(s share) bool {
-		return !slices.ContainsFunc(t.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.container })
-	})
-	has := corev1.ResourceList{}
-	for _, s := range mains {
-		t.use(container, s.request)
-		for name, amount := range s.amounts {
-			sum := has[name]
-			sum.Add(amount)
-			has[name] = sum
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(container.Resources.Limits)) {
-		amount, most := container.Resources.Limits[name], has[name]
-		// The scheduler counts the memory of an init container, unless it holds that of a
-		// sidecar in addition.
-		if name == corev1.ResourceMemory && !sidecarFollows || isExtended(name) || name == corev1.ResourceEphemeralStorage {
-			continue
-		}
-		if amount.Cmp(most) > 0 {
-			return fmt.Errorf("it wants %s of %s, and all main containers have %s", amount.String(), name, most.String())
-		}
-	}
-	return t.takeInitDevices(container, mains)
-}
-
-// takeInitDevices has an init container use devices of main containers.
-func (t *translation) takeInitDevices(container *corev1.Container, mains []share) error {
-	devices, err := t.takeDevices(container)
-	if err != nil {
-		return err
-	}
-	used := map[string]int{}
-	for _, wanted := range devices {
-		var has []string
-		for _, s := range mains {
-			has = append(has, s.devices[wanted.Class]...)
-		}
-		n := used[wanted.Class]
-		if n == len(has) {
-			return fmt.Errorf("it wants more devices of %s than all main containers, which have %d", wanted.Class, n)
-		}
-		t.use(container, has[n])
-		used[wanted.Class]++
-	}
-	return nil
 }
 
 // alignPod puts the zones of all containers at one place, if the scope is the pod: those on

@@ -254,7 +254,7 @@ func TestWhyAPodIsNotTranslated(t *testing.T) {
 			"fewer devices than none", func(p *corev1.Pod, o *translate.Options) {
 				set(p, "example.com/gpu", "-1")
 				o.Twins = map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com"}
-			}, true, `container "app": example.com/gpu: -1, allowed are up to 32 devices in a claim`,
+			}, true, `container "app": -1 of example.com/gpu: want 0 or more`,
 		},
 		{"too many containers at one place", func(p *corev1.Pod, o *translate.Options) {
 			o.Scope, o.Policy = translate.ScopePod, translate.PolicyBestEffort
