@@ -53,6 +53,7 @@ func TestExitCodesOfAllCommands(t *testing.T) {
 		"gather":            {exitDone: {"--file " + bundle + there}, exitUsage: {gone + " --file " + bundle + "2", "--file " + full + there}},
 		"version":           {exitDone: {there, "--client"}, exitUsage: {gone}},
 		"features":          {exitDone: {there}, exitUsage: {gone}},
+		"migrate":           {exitDone: {there}, exitUsage: {"-f /no/such", gone}},
 		"translate":         {exitDone: {"-f " + clean, "-n none --from-cluster" + there + " -f " + clean + " -o name"}, exitFailed: {"-f " + toTranslate}, exitUsage: {"-f /no/such", "-f " + clean + " -n none -l a=b", gone}},
 		"generate": {
 			exitDone: {"claim c --cpus 2", "class c", "template c --cpus 2", "slices --node-name n --preset rig", "machine " + t.TempDir()}, exitFailed: {"machine /dev/null/x"},
