@@ -28,6 +28,9 @@ func (w *world) ServerCounts() bool { return false }
 
 func (w *world) Enforced() bool { return true }
 
+// Translation implements webhook.Known: no pod is translated.
+func (w *world) Translation() *webhook.Translation { return nil }
+
 func (w *world) GeneratesClaims(string) bool { return false }
 
 func (w *world) Waiting(string, string, func(*corev1.Pod) bool) error { return nil }
