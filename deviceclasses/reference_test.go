@@ -34,7 +34,7 @@ var ofField = regexp.MustCompile(`^Values of (\w+)\.(\w+)[.;]`)
 func readReference(t *testing.T) reference {
 	t.Helper()
 	r := reference{map[string]*ast.StructType{}, map[string]string{}, map[string][]*ast.ValueSpec{}, map[string]string{}}
-	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "exclusion.go", "selection.go", "cachepools.go", "cacheconfig.go", "performanceconfig.go", "nodeperformance.go"} {
+	for _, name := range []string{"zoneconfig.go", "deviceconfig.go", "nodeconfig.go", "hugepagereservation.go", "exclusion.go", "selection.go", "cachepools.go", "cachegroup.go", "cacheconfig.go", "performanceconfig.go", "nodeperformance.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

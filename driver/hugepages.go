@@ -25,9 +25,9 @@ type Hugepages struct {
 }
 
 // checkHugepages returns an error if the NUMA nodes lack hugepages that the grant is to
-// have: the NodeConfig excludes them, or too few are free, less those that other claims have not used yet, and less those
-// that are reserved and that no program without a claim has used yet. It is for new grants
-// only, because the containers of an older one may have its pages.
+// have: the NodeConfig excludes them, or too few are free, less those that other claims have
+// not used yet, and less those that are reserved and that no program without a claim has used
+// yet. It is for new grants only, because the containers of an older one may have its pages.
 func (p *planner) checkHugepages(grant ledger.Grant) error {
 	var all cpuset.Set
 	for _, share := range grant.Shares {
