@@ -32,7 +32,7 @@ var _ = Describe("claims of the virtual functions of a drive", withDevices, func
 			Expect(environment).To(HaveKeyWithValue("DRA_NUMA_PCI", address))
 		}
 
-		whole := createWithSelected(ctx, namespace, "whole", fmt.Sprintf(`device.attributes["resource.kubernetes.io"].pciBusID == %q`, drive))
+		whole := createWithSelected(ctx, namespace, "whole", hasAddress(drive))
 		deletePod(ctx, pods[0])
 		deleteClaim(ctx, pods[0])
 		Consistently(ctx, func(g Gomega) {

@@ -98,7 +98,7 @@ var _ = Describe("a pod with a drive that is deleted by force and does not end",
 		stopShim(ctx, process.PID)
 		deleteByForce(ctx, stubborn)
 		deleteClaim(ctx, stubborn)
-		waiting := createWithSelected(ctx, namespace, "waiting", fmt.Sprintf(`device.attributes["resource.kubernetes.io"].pciBusID == %q`, drive.address))
+		waiting := createWithSelected(ctx, namespace, "waiting", hasAddress(drive.address))
 		expectHeldBack(ctx, waiting, fmt.Sprintf("claim %s/stubborn has PCI function %s", namespace, drive.address))
 		expectStillRuns(ctx, process.PID)
 		endProcess(ctx, process.PID)
@@ -110,7 +110,7 @@ var _ = Describe("a container that starts again after drives have changed places
 	It("has its own drive, and the other one is not given while the first container's device is its own", func(ctx context.Context) {
 		namespace := createNamespace(ctx, "swapped")
 		byBus := func(name, address string) *corev1.Pod {
-			return createWithSelected(ctx, namespace, name, fmt.Sprintf(`device.attributes["resource.kubernetes.io"].pciBusID == %q`, address))
+			return createWithSelected(ctx, namespace, name, hasAddress(address))
 		}
 		var addresses []string
 		for _, drive := range publishedDrives(ctx) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,11 @@ func inSysfs(ctx context.Context, address, name string) string {
 	text, err := observer.Run(ctx, `cd "/sys/bus/pci/devices/$1" && if [ -L "$2" ]; then readlink -f "$2"; else cat "$2"; fi`, address, name)
 	Expect(err).NotTo(HaveOccurred())
 	return strings.TrimSpace(text)
+}
+
+// hasAddress is the CEL expression that is true for one PCI function.
+func hasAddress(address string) string {
+	return fmt.Sprintf(`device.attributes["resource.kubernetes.io"].pciBusID == %q`, address)
 }
 
 // driverOf is the kernel driver that is bound to a PCI function; "" if none is.
