@@ -33,6 +33,7 @@ type Phase struct {
 	Means   string // what happens, in one sentence
 	Daemons int    // to how many it happens
 	Took    time.Duration
+	Counted time.Duration // how long its requests were counted: it ends later than what happens
 	// Each is how long it took for each daemon, or for each claim; nil if there is no end
 	// that they wait for.
 	Each []time.Duration
@@ -123,6 +124,7 @@ const settle = 5 * time.Second
 // measure runs a phase.
 func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) ([]time.Duration, error)) (Phase, error) {
 	f.Progress("%s: %d daemons", p.Name, p.Daemons)
+	counting := time.Now()
 	before, err := f.counts(ctx)
 	if err != nil {
 		return p, err
@@ -160,6 +162,7 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 	if err != nil {
 		return p, err
 	}
+	p.Counted = time.Since(counting)
 	end, err := proc.CPUTime(f.Proc, f.APIServer)
 	if err != nil {
 		return p, err

@@ -38,7 +38,7 @@ func loadPage() LoadPage {
 			{Name: fleet.PhaseQuiet, Means: "Nothing.", Daemons: 10, Requests: of(10, watch), Most: of(1, watch)},
 			{Name: fleet.PhaseRestart, Daemons: 10, Requests: of(10, watch), Most: of(2, watch), Ended: 1, Watches: 1, Seconds: []map[fleet.Kind]uint64{of(10, watch)}},
 			{Name: fleet.PhaseKubelets, Daemons: 10, Requests: of(10, slice), Most: of(1, slice), Each: []time.Duration{time.Second, 9 * time.Second}, Work: []fleet.Work{{RoundTrips: 3, Waits: time.Second, Idle: 2 * time.Second}, {RoundTrips: 2, Idle: time.Millisecond}}},
-			{Name: fleet.PhaseFlicker, Daemons: 10, Requests: of(60, slice, event), Most: map[fleet.Kind]uint64{slice: 6, event: 20}, Seconds: slices.Repeat([]map[fleet.Kind]uint64{of(2, slice, event)}, 8)},
+			{Name: fleet.PhaseFlicker, Daemons: 10, Counted: 66 * time.Second, Requests: of(60, slice, event), Most: map[fleet.Kind]uint64{slice: 13, event: 21}, Seconds: slices.Repeat([]map[fleet.Kind]uint64{of(2, slice, event)}, 8)},
 		},
 		Starts: []fleet.Pair{start(500, 40), start(600, 50)},
 	}
