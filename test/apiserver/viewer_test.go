@@ -49,12 +49,23 @@ func forbidden(kind, resource, group string) says {
 	return says{2, []string{"error: read the cluster: list " + kind + ": " + resource + ` is forbidden: User "` + tenantUser + `" cannot list resource "` + resource + `" in API group "` + group + `" at the cluster scope`}}
 }
 
+// isBeingDeleted reports whether a namespace is, with all that is in it.
+func isBeingDeleted(t *testing.T, admin kubernetes.Interface) bool {
+	t.Helper()
+	namespaces, err := admin.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(namespaces.Items, func(n corev1.Namespace) bool { return n.DeletionTimestamp != nil })
+}
+
 // TestEveryCommandForEveryUser shows a real API server with RBAC what rights_test of
 // cmd/kubectl-numa compares: each command answers what its user may see, and names what
 // not.
 func TestEveryCommandForEveryUser(t *testing.T) {
 	admin := clientFor(t, "APISERVER_KUBECONFIG")
 	installChart(t, "viewer.enabled=true")
+	eventually(t, "what other tests made is gone", func() bool { return !isBeingDeleted(t, admin) })
 	viewedCluster(t, admin)
 	program := buildCLI(t)
 	manifest := filepath.Join(t.TempDir(), "pod.yaml")
