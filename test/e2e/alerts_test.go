@@ -109,8 +109,8 @@ var _ = Describe("metrics for alerts:", withAlerts, ofMachine, func() {
 	})
 
 	It("the kubelet gives out CPUs", func(ctx context.Context) {
-		DeferCleanup(func(ctx context.Context) { setCPUManager(ctx, "static", "none") })
-		setCPUManager(ctx, "none", "static")
+		DeferCleanup(func(ctx context.Context) { setCPUManager(ctx, observer, "static", "none") })
+		setCPUManager(ctx, observer, "none", "static")
 		Eventually(ctx, scrape).Should(HaveKeyWithValue(`dra_numa_not_ready{reason="kubelet-manager"}`, 1.0))
 		record(ctx, "NUMADriverConflict")
 	})

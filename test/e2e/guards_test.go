@@ -6,16 +6,18 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/kernel"
 )
 
 var _ = Describe("a node whose kubelet gives out CPUs itself, policy static", atLength, func() {
 	It("offers no zones, says why, and offers them again when that has an end", func(ctx context.Context) {
 		DeferCleanup(func(ctx context.Context) {
-			setCPUManager(ctx, "static", "none")
+			setCPUManager(ctx, observer, "static", "none")
 			waitDriverReady(ctx)
 			Eventually(ctx, func() []publishedZone { return readNode(ctx).zones }).Should(HaveLen(len(node.zones)), "zones of the node")
 		})
-		setCPUManager(ctx, "none", "static")
+		setCPUManager(ctx, observer, "none", "static")
 		Eventually(ctx, func(g Gomega) {
 			slices, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, slicesOfNode())
 			g.Expect(err).NotTo(HaveOccurred())
@@ -39,10 +41,10 @@ var _ = Describe("a node whose kubelet gives out CPUs itself, policy static", at
 
 // setCPUManager waits for the kubelet that has the new policy: until the one
 // before is gone everything may still look as it is to look in the end.
-func setCPUManager(ctx context.Context, from, to string) {
+func setCPUManager(ctx context.Context, there *kernel.Observer, from, to string) {
 	GinkgoHelper()
-	kubelet, err := observer.SetCPUManager(ctx, from, to)
+	kubelet, err := there.SetCPUManager(ctx, from, to)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(kubelet).NotTo(BeEmpty(), "processes of the kubelet")
-	Eventually(ctx, func() error { return observer.Gone(ctx, kubelet) }).Should(Succeed())
+	Eventually(ctx, func() error { return there.Gone(ctx, kubelet) }).Should(Succeed())
 }

@@ -161,9 +161,11 @@ func slicesOf(driver string) metav1.ListOptions {
 	return metav1.ListOptions{FieldSelector: resourceapi.ResourceSliceSelectorDriver + "=" + driver}
 }
 
-func slicesOfNode() metav1.ListOptions {
+func slicesOfNode() metav1.ListOptions { return slicesOn(node.name) }
+
+func slicesOn(nodeName string) metav1.ListOptions {
 	ours := slicesOf(driverName)
-	ours.FieldSelector += "," + resourceapi.ResourceSliceSelectorNodeName + "=" + node.name
+	ours.FieldSelector += "," + resourceapi.ResourceSliceSelectorNodeName + "=" + nodeName
 	return ours
 }
 

@@ -75,9 +75,7 @@ var _ = Describe("workloads for static managers, unchanged", withDevices, atLeng
 		threads := node.zones[0].threadsPerCore
 		text := strings.NewReplacer("IMAGE", *image, "NODE", node.name, "CPUS", fmt.Sprint(threads)).Replace(workloads)
 		asks, plain := createNamespace(ctx, "unchanged"), createNamespace(ctx, "untouched")
-		label := fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, translate.Label, translate.LabelOn)
-		_, err := cluster.Kubernetes.CoreV1().Namespaces().Patch(ctx, asks, types.MergePatchType, []byte(label), metav1.PatchOptions{})
-		Expect(err).NotTo(HaveOccurred())
+		askForTranslation(ctx, asks)
 		for _, namespace := range []string{asks, plain} {
 			apply(ctx, namespace, "workloads.yaml", text)
 			waitRunningPods(ctx, namespace, 3)
@@ -107,3 +105,42 @@ var _ = Describe("workloads for static managers, unchanged", withDevices, atLeng
 		}
 	})
 })
+
+// ofRMD was written for the RMD operator: IMAGE, NODE and CPUS are replaced.
+const ofRMD = `
+apiVersion: v1
+kind: Pod
+metadata:
+  name: rmd
+  annotations: {main_cache_min: "2", main_pstate_ratio: "1.0"}
+spec:
+  nodeSelector: {kubernetes.io/hostname: NODE}
+  hostNetwork: true
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: main, image: IMAGE, command: [/bin/sleep, "2147483647"], resources: {limits: {cpu: CPUS, memory: 64Mi, intel.com/l3_cache_ways: 2}}}
+`
+
+var _ = Describe("a pod for the RMD operator, unchanged", withDevices, atLength, func() {
+	It("has its cache ways and its frequency where its namespace asks for it", func(ctx context.Context) {
+		threads, before, has := node.zones[0].threadsPerCore, cpuSettings(ctx), frequenciesInKernel(ctx)
+		namespace := createNamespace(ctx, "rmd")
+		askForTranslation(ctx, namespace)
+		apply(ctx, namespace, "pod.yaml", strings.NewReplacer("IMAGE", *image, "NODE", node.name, "CPUS", fmt.Sprint(threads)).Replace(ofRMD))
+		pod := waitRunning(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rmd"}})
+		cpus := cpusOfContainer(ctx, pod)
+		Expect(cpus.Size()).To(Equal(threads), "CPUs %s of pod %s", cpus, pod.Name)
+		expectWays(ctx, pod, 2, 100)
+		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpus, fmt.Sprintf("- %d - -", has.highest))))
+		beginDelete(ctx, pod)
+		expectGone(ctx, pod, before)
+	})
+})
+
+// askForTranslation gives the new pods of a namespace claims.
+func askForTranslation(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	label := fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, translate.Label, translate.LabelOn)
+	_, err := cluster.Kubernetes.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(label), metav1.PatchOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
