@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	resourceclient "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
@@ -140,47 +141,70 @@ func TestEnforcedClaimsAreBoundByQuota(t *testing.T) {
 // replaceGenerated wants a larger claim in the place of a generated one.
 func replaceGenerated(t *testing.T, admin kubernetes.Interface, namespace string) {
 	t.Helper()
-	pods, claims, templates := admin.CoreV1().Pods(namespace), admin.ResourceV1().ResourceClaims(namespace), admin.ResourceV1().ResourceClaimTemplates(namespace)
-	mustCreate(t, templates, object.Parse[resourceapi.ResourceClaimTemplate](t, templateOfTwo))
+	pods, claims := admin.CoreV1().Pods(namespace), admin.ResourceV1().ResourceClaims(namespace)
+	mustCreate(t, admin.ResourceV1().ResourceClaimTemplates(namespace), object.Parse[resourceapi.ResourceClaimTemplate](t, templateOfTwo))
 	eventually(t, "the quota counts the deleted pods no longer", func() bool {
 		_, err := pods.Create(t.Context(), podThat(t, "generates", "resourceClaimTemplateName: two"), metav1.CreateOptions{})
 		return err == nil
 	})
-	name := ""
-	eventually(t, "a claim is generated", func() bool {
+	nameOf := func() string {
 		pod, err := pods.Get(t.Context(), "generates", metav1.GetOptions{})
-		if err == nil && len(pod.Status.ResourceClaimStatuses) > 0 {
-			name = *pod.Status.ResourceClaimStatuses[0].ResourceClaimName
+		if err != nil || len(pod.Status.ResourceClaimStatuses) == 0 {
+			return ""
 		}
-		return name != ""
-	})
-	generated, err := claims.Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+		return *pod.Status.ResourceClaimStatuses[0].ResourceClaimName
 	}
-	if err := claims.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+	// Kubernetes may generate another claim as soon as one is gone: then the pod waits for
+	// that one, and what is asked here says nothing.
+	for range 10 {
+		var generated *resourceapi.ResourceClaim
+		eventually(t, "a claim is generated", func() bool {
+			var err error
+			generated, err = claims.Get(t.Context(), nameOf(), metav1.GetOptions{})
+			return err == nil
+		})
+		if err := claims.Delete(t.Context(), generated.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		larger, asLarge := generateAgain(t, namespace, generated), forge(t, claims, generated)
+		if nameOf() == generated.Name {
+			const lacks = "the requests lack cpu 62, which the pod's claims may hold"
+			mustRefuse(t, "generate a larger claim", lacks, larger)
+			mustRefuse(t, "give a claim to a pod", lacks, asLarge)
+			return
+		}
 	}
-	// A template was replaced by a larger one before Kubernetes generated the claim.
+	t.Error("Kubernetes generates another claim each time")
+}
+
+// generateAgain generates a claim as it was, and a larger one, because a template was replaced
+// by a larger one before Kubernetes generated the claim. It returns the answer to that.
+func generateAgain(t *testing.T, namespace string, generated *resourceapi.ResourceClaim) error {
+	t.Helper()
 	controller := asUser(t, rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:kube-system:resource-claim-controller", Groups: []string{"system:serviceaccounts", "system:authenticated"},
 	})
-	for text, want := range map[string]string{claimOfTwo: "", larger(claimOfTwo): "the requests lack cpu 62, which the pod's claims may hold"} {
+	var errs []error
+	for _, text := range []string{claimOfTwo, larger(claimOfTwo)} {
 		claim := object.Parse[resourceapi.ResourceClaim](t, text)
 		claim.ObjectMeta = metav1.ObjectMeta{GenerateName: generated.GenerateName, Annotations: generated.Annotations, OwnerReferences: generated.OwnerReferences}
 		_, err := controller.ResourceV1().ResourceClaims(namespace).Create(t.Context(), claim, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if want != "" {
-			mustRefuse(t, "generate a larger claim", want, err)
-		} else if err != nil {
-			t.Errorf("generate a claim: %v", err)
-		}
+		errs = append(errs, err)
 	}
+	if errs[0] != nil {
+		t.Errorf("generate a claim: %v", errs[0])
+	}
+	return errs[1]
+}
 
-	// A tenant puts a larger claim in its place.
+// forge puts a larger claim in the place of a generated one, as a tenant may, and returns the
+// answer to the last step: that the pod owns it.
+func forge(t *testing.T, claims resourceclient.ResourceClaimInterface, generated *resourceapi.ResourceClaim) error {
+	t.Helper()
 	forged := object.Parse[resourceapi.ResourceClaim](t, larger(claimOfTwo))
-	forged.Name = name
+	forged.Name = generated.Name
 	mustCreate(t, claims, forged)
-	forged, err = claims.Get(t.Context(), name, metav1.GetOptions{})
+	forged, err := claims.Get(t.Context(), generated.Name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,5 +214,5 @@ func replaceGenerated(t *testing.T, admin kubernetes.Interface, namespace string
 	}
 	forged.OwnerReferences = generated.OwnerReferences
 	_, err = claims.Update(t.Context(), forged, metav1.UpdateOptions{})
-	mustRefuse(t, "give a claim to a pod", "the requests lack cpu 62, which the pod's claims may hold", err)
+	return err
 }

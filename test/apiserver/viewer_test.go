@@ -339,16 +339,25 @@ func waitingPod() corev1.Pod {
 func driverPod(t *testing.T, admin kubernetes.Interface) {
 	t.Helper()
 	pods := admin.CoreV1().Pods("dra-numa")
-	t.Cleanup(func() { // no kubelet ends it
-		//nolint:usetesting // the test's own context has ended by now
+	deleteAll := func() { // no kubelet ends them
+		//nolint:usetesting // the test's own context may have ended by now
 		if err := pods.DeleteCollection(context.Background(), metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}, metav1.ListOptions{}); err != nil {
 			t.Errorf("delete the driver's pod: %v", err)
 		}
-	})
+	}
+	t.Cleanup(deleteAll)
 	within(t, time.Minute, func() string {
+		set, err := admin.AppsV1().DaemonSets("dra-numa").Get(t.Context(), "dra-driver-numa", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
 		list, err := pods.List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + viewed})
 		if err != nil || len(list.Items) != 1 {
 			return "the DaemonSet has no pod on the node"
+		}
+		if !metav1.IsControlledBy(&list.Items[0], set) {
+			deleteAll()
+			return "the node has the pod of an earlier DaemonSet"
 		}
 		pod := &list.Items[0]
 		pod.Status.Phase = corev1.PodRunning
