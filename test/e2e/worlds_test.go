@@ -18,7 +18,7 @@ import (
 )
 
 // withTwoWorlds marks specs for a cluster with a second node, and a webhook that translates
-// pods.
+// pods with the scope pod.
 var withTwoWorlds = Label("two-worlds", withOwnBoot)
 
 // busyWorkload was written for static managers: IMAGE, NAME, NODE and CPUS are replaced.
@@ -35,6 +35,7 @@ spec:
       nodeSelector: {kubernetes.io/hostname: NODE}
       terminationGracePeriodSeconds: 1
       containers:
+      - {name: side, image: IMAGE, command: [/bin/sleep, "2147483647"], resources: {limits: {cpu: CPUS, memory: 16Mi}}}
       - {name: main, image: IMAGE, command: [/bin/sh, -c, "while :; do :; done"], resources: {limits: {cpu: CPUS, memory: 64Mi}}}
 `
 
@@ -59,7 +60,7 @@ var _ = Describe("a cluster with nodes of both worlds", withTwoWorlds, func() {
 		askForTranslation(ctx, old)
 		askForTranslation(ctx, unchanged)
 		held := busy(unchanged, "new", node.name)
-		expectApart(ctx, observer, held, core)
+		expectTogether(ctx, observer, held, core)
 		before := cpusOf(snapshot(ctx), held)
 		Expect(observer.Follow(ctx, inKernel(snapshot(ctx), held[0]).Cgroup)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) { _, _ = observer.Unfollow(ctx) })
@@ -75,7 +76,7 @@ var _ = Describe("a cluster with nodes of both worlds", withTwoWorlds, func() {
 			Expect(pod.Spec.NodeName).To(Equal(theirs), "node of pod %s", pod.Name)
 			Expect(onlyClaim(ctx, pod).Status.Allocation).NotTo(BeNil(), "claim of pod %s", pod.Name)
 		}
-		expectApart(ctx, there, moved, core)
+		expectTogether(ctx, there, moved, core)
 
 		periods, err := observer.Unfollow(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -128,6 +129,21 @@ func expectPinnedByKubelet(ctx context.Context, there *kernel.Observer, pods []*
 	}
 	for _, pod := range pods {
 		Expect(pod.Spec.ResourceClaims).To(BeEmpty(), "claims of pod %s", pod.Name)
+	}
+}
+
+// expectTogether is expectApart for pods whose other container has a core of its own on the
+// same NUMA node.
+func expectTogether(ctx context.Context, there *kernel.Observer, pods []*corev1.Pod, core request) {
+	GinkgoHelper()
+	expectApart(ctx, there, pods, core)
+	s, err := there.Snapshot(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for _, pod := range pods {
+		main, side := inKernel(s, pod).CPUs, containerOf(s, pod, "side").CPUs
+		Expect(side.Size()).To(BeEquivalentTo(core.cpus), "CPUs %s of container side of pod %s", side, pod.Name)
+		Expect(side.Overlaps(main)).To(BeFalse(), "CPUs %s and %s of pod %s", side, main, pod.Name)
+		Expect(s.ZonesOf(main.Union(side)).Size()).To(Equal(1), "NUMA nodes of CPUs %s and %s of pod %s", side, main, pod.Name)
 	}
 }
 
