@@ -135,7 +135,7 @@ func benchmarkLookout(b *testing.B, claims int) {
 		write(fmt.Sprintf("kubepods/burstable/other%d", pod), "", member)
 		group := fmt.Sprintf("kubepods/burstable/pod%d", pod)
 		cpus := cpuset.New(12+2*pod, 13+2*pod)
-		r := record{"boot", group + "/container", ScopeContainer, []Claim{claimed(fmt.Sprint(pod), cpus.String(), "", PartitionRoot)}}
+		r := record{Boot: "boot", Cgroup: group + "/container", Scope: ScopeContainer, Claims: []Claim{claimed(fmt.Sprint(pod), cpus.String(), "", PartitionRoot)}}
 		r.Cgroup += fmt.Sprint(pod) // records have the names of the cgroups
 		write(group, cpus.String(), member)
 		write(r.Cgroup, cpus.String(), "root")

@@ -101,13 +101,13 @@ func wishes(boot, container string, scope Scope, claim Claim) []record {
 		claim.Partition = PartitionNone
 	}
 	if scope != ScopePod || claim.CPUs.IsEmpty() {
-		return []record{{boot, container, ScopeContainer, []Claim{claim}}}
+		return []record{{Boot: boot, Cgroup: container, Scope: ScopeContainer, Claims: []Claim{claim}}}
 	}
 	pod, own := claim, claim
-	pod.Mems, own.Partition, own.Later = cpuset.Set{}, PartitionNone, false
+	pod.Mems, pod.LiftQuota, own.Partition, own.Later = cpuset.Set{}, false, PartitionNone, false
 	return []record{
-		{boot, path.Dir(container), ScopePod, []Claim{pod}},
-		{boot, container, ScopeContainer, []Claim{own}},
+		{Boot: boot, Cgroup: path.Dir(container), Scope: ScopePod, Claims: []Claim{pod}},
+		{Boot: boot, Cgroup: container, Scope: ScopeContainer, Claims: []Claim{own}},
 	}
 }
 

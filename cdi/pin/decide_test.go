@@ -9,8 +9,12 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	container := func(cgroup string, claims ...Claim) record { return record{"", cgroup, ScopeContainer, claims} }
-	pod := func(cgroup string, claims ...Claim) record { return record{"", cgroup, ScopePod, claims} }
+	container := func(cgroup string, claims ...Claim) record {
+		return record{Boot: "", Cgroup: cgroup, Scope: ScopeContainer, Claims: claims}
+	}
+	pod := func(cgroup string, claims ...Claim) record {
+		return record{Boot: "", Cgroup: cgroup, Scope: ScopePod, Claims: claims}
+	}
 	job := claimed("job", "2-3", "0", PartitionRoot)
 	for _, test := range []struct {
 		name, want string

@@ -20,6 +20,14 @@ var failpoints = []struct {
 		mustPin(m, ctrB, ScopeContainer, claimed("dead", "2-5", "1", PartitionRoot))
 		m.end(ctrB)
 	}, job{Container: ctrA, Scope: ScopeContainer, Claim: claimed("job", "2-3", "1", PartitionRoot)}},
+	{"quota", func(m machine) {
+		limit(m, map[string]string{ctrA: "200000 100000", podA: "200000 100000"})
+	}, job{Container: ctrA, Scope: ScopePod, Claim: liftable(claimed("job", "2-3", "1", PartitionRoot))}},
+	{"keeper that lifts quotas", func(m machine) {
+		mustPin(m, ctrA, ScopeContainer, liftable(claimed("job", "2-3", "1", PartitionRoot)))
+		limit(m, map[string]string{ctrA: "200000 100000", podA: "200000 100000"})
+		m.write(ctrA+"/"+memsFile, "0")
+	}, job{Keep: true, Container: ctrA, Scope: ScopeContainer, Claim: liftable(claimed("job", "2-3", "1", PartitionRoot))}},
 	{"keeper that repairs", func(m machine) {
 		mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "1", PartitionRoot))
 		m.write(ctrA+"/"+partitionFile, member)
@@ -97,6 +105,15 @@ func checkAllLive(m machine) {
 	for _, l := range list {
 		if l.Fault != "" {
 			m.Errorf("%s: %s", l.Cgroup, l.Fault)
+		}
+	}
+	records, _, err := loadRecords(m.host().Records.FS())
+	if err != nil {
+		m.Error(err)
+	}
+	for _, r := range records {
+		if due, err := quotaWrites(m.host().Cgroups.FS(), r); err != nil || len(due) > 0 {
+			m.Errorf("quotas of %s: %v (%v)", r.Cgroup, due, err)
 		}
 	}
 }

@@ -118,6 +118,9 @@ func (f *fake) around(w Write, effect func() error) error {
 		f.request(mask(f, w.Value))
 		f.ending = 3
 	}
+	if path.Base(w.File) == quotaFile {
+		f.put(w.File, w.Value)
+	}
 	if !strings.HasPrefix(path.Base(w.File), "cpuset.") {
 		return effect()
 	}
@@ -435,6 +438,7 @@ func (f *fake) fresh(dir string) {
 		f.put(path.Join(dir, file), "")
 	}
 	f.put(path.Join(dir, partitionFile), member)
+	f.put(path.Join(dir, quotaFile), "max 100000")
 }
 
 func (f *fake) try(file, value string) error {

@@ -35,8 +35,8 @@ func podOf(cgroups fstest.MapFS, pod, populated string, files map[string]string)
 func TestHugepagesOfAPodCountOnce(t *testing.T) {
 	const pod = "kubepods/burstable/pod1"
 	records := pinned(t,
-		record{"boot", pod + "/one", ScopeContainer, []Claim{claimed("job", "2-3", "1", PartitionRoot)}},
-		record{"boot", pod + "/two", ScopeContainer, []Claim{claimed("job", "4", "1", PartitionRoot), claimed("other", "", "0", PartitionNone)}},
+		record{Boot: "boot", Cgroup: pod + "/one", Scope: ScopeContainer, Claims: []Claim{claimed("job", "2-3", "1", PartitionRoot)}},
+		record{Boot: "boot", Cgroup: pod + "/two", Scope: ScopeContainer, Claims: []Claim{claimed("job", "4", "1", PartitionRoot), claimed("other", "", "0", PartitionNone)}},
 	)
 	cgroups := fstest.MapFS{}
 	podOf(cgroups, pod, "1", map[string]string{
@@ -60,11 +60,11 @@ func TestHugepagesOfAPodCountOnce(t *testing.T) {
 // pod without the controller hugetlb, and a kernel that does not show the NUMA nodes of pages.
 func TestHugepagesAreReadWhereTheyCanBe(t *testing.T) {
 	records := pinned(t,
-		record{"boot", "k/ended/a", ScopeContainer, []Claim{claimed("ended", "2", "1", PartitionRoot)}},
-		record{"boot", "k/gone/b", ScopeContainer, []Claim{claimed("gone", "3", "1", PartitionRoot)}},
-		record{"boot", "k/old/c", ScopeContainer, []Claim{claimed("old", "4", "1", PartitionRoot)}},
-		record{"boot", "k/torn/d", ScopeContainer, []Claim{claimed("torn", "5", "1", PartitionRoot)}},
-		record{"boot", "k/off", ScopePod, []Claim{claimed("off", "6", "", PartitionRoot)}},
+		record{Boot: "boot", Cgroup: "k/ended/a", Scope: ScopeContainer, Claims: []Claim{claimed("ended", "2", "1", PartitionRoot)}},
+		record{Boot: "boot", Cgroup: "k/gone/b", Scope: ScopeContainer, Claims: []Claim{claimed("gone", "3", "1", PartitionRoot)}},
+		record{Boot: "boot", Cgroup: "k/old/c", Scope: ScopeContainer, Claims: []Claim{claimed("old", "4", "1", PartitionRoot)}},
+		record{Boot: "boot", Cgroup: "k/torn/d", Scope: ScopeContainer, Claims: []Claim{claimed("torn", "5", "1", PartitionRoot)}},
+		record{Boot: "boot", Cgroup: "k/off", Scope: ScopePod, Claims: []Claim{claimed("off", "6", "", PartitionRoot)}},
 	)
 	records["damaged.json"] = &fstest.MapFile{Data: []byte("{")}
 	cgroups := fstest.MapFS{}

@@ -155,6 +155,7 @@ type view struct {
 	await  []waiting
 	faults []error // of files that are not valid records
 	due    bool    // CPUs of the kernel's workqueues are to be taken or given back
+	quotas bool    // CPU quotas are to be lifted
 }
 
 // pass looks and, if something is wrong, repairs it under the lock. It returns whether all
@@ -162,7 +163,7 @@ type view struct {
 func (k *Keeper) pass(ctx context.Context, events *watch) (healthy bool) {
 	v, err := k.look(events)
 	looked := err == nil
-	if looked && (len(v.dead)+len(v.wrong) > 0 || v.due) && ctx.Err() == nil {
+	if looked && (len(v.dead)+len(v.wrong) > 0 || v.due || v.quotas) && ctx.Err() == nil {
 		err = k.repair(events, &v)
 	}
 	if looked {
@@ -196,7 +197,8 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 	if v.live, v.dead, err = split(k.Host.Cgroups.FS(), k.Host.Boot, list); err != nil {
 		return v, err
 	}
-	events.follow(append([]string{k.Host.Records.Name()}, k.AlsoOn...), recordedFiles(k.Host.Cgroups.Name(), v.live))
+	mount := k.Host.Cgroups.Name()
+	events.follow(append([]string{k.Host.Records.Name()}, k.AlsoOn...), append(recordedFiles(mount, v.live), quotaFiles(mount, v.live)...))
 	k.states.Follow(k.Host.Cgroups.FS(), stateFiles(v.live))
 	for _, d := range decide(v.live) {
 		switch err := check(k.Host.Cgroups.FS(), d); {
@@ -209,6 +211,10 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 	}
 	mask, err := k.Host.readWorkqueues(v.live)
 	v.due = err != nil || !mask.settled() // repair says what is wrong, and does the rest
+	for _, r := range v.live {
+		writes, err := quotaWrites(k.Host.Cgroups.FS(), r)
+		v.quotas = v.quotas || err != nil || len(writes) > 0
+	}
 	return v, nil
 }
 
@@ -299,6 +305,11 @@ func (k *Keeper) repair(events *watch, seen *view) error {
 		k.counts.repaired(v.causes[i])
 		k.Log(fmt.Sprintf("repaired cgroup %s of claim %s: %v", d.Cgroup, d.names(), v.causes[i]))
 	}
+	lifted, err := k.Host.settleQuotas(v.live, quotaWrites)
+	for _, w := range lifted {
+		k.Log(fmt.Sprintf("lifted a CPU quota that only throttles: %s <- %s", w.File, w.Value))
+	}
+	k.tell("quotas", err) // no reason to look again soon: the next write to the file is an event
 	return errors.Join(errs...)
 }
 

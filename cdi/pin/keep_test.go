@@ -74,7 +74,7 @@ func TestKeeperSeesNewRecordsAndWrites(t *testing.T) {
 	m.root.around = nil // files only: the keeper runs beside the test
 	running(m, ctrA)
 	s := startKeeper(m)
-	if err := m.root.save(record{"this boot", ctrA, ScopeContainer, []Claim{claimed("job", "", "1", PartitionNone)}}); err != nil {
+	if err := m.root.save(record{Boot: "this boot", Cgroup: ctrA, Scope: ScopeContainer, Claims: []Claim{claimed("job", "", "1", PartitionNone)}}); err != nil {
 		t.Fatal(err)
 	}
 	within(m, 5*time.Second, ctrA+"/"+memsFile, "1")
@@ -84,6 +84,46 @@ func TestKeeperSeesNewRecordsAndWrites(t *testing.T) {
 	within(m, 5*time.Second, ctrA+"/"+memsFile, "1")
 	if log := s.log(); strings.Count(log, "should have mems 1") != 1 { // nothing computes mems.effective here
 		t.Errorf("the keeper says\n%s", log)
+	}
+}
+
+func TestKeeperSeesQuotas(t *testing.T) {
+	m := newFake(t, false)
+	m.root.around = nil
+	running(m, ctrA)
+	limits := map[string]string{ctrA: "200000 100000", podA: "200000 100000"}
+	s := startKeeper(m)
+	if err := m.root.save(record{Boot: "this boot", Cgroup: ctrA, Scope: ScopeContainer, Claims: []Claim{liftable(claimed("job", "2-3", "", PartitionNone))}}); err != nil {
+		t.Fatal(err)
+	}
+	within(m, 5*time.Second, ctrA+"/"+cpusFile, "2-3")
+	for range 2 {
+		for cgroup, line := range limits {
+			if err := writeKernelFile(m.root.Cgroups, cgroup+"/"+quotaFile, line); err != nil {
+				t.Fatal(err)
+			}
+			within(m, 5*time.Second, cgroup+"/"+quotaFile, "max 100000")
+		}
+	}
+	if log := s.log(); strings.Count(log, "lifted a CPU quota") != 4 {
+		t.Errorf("the keeper says\n%s", log)
+	}
+}
+
+// TestKernelKeeperLiftsQuotas logs how long that takes.
+func TestKernelKeeperLiftsQuotas(t *testing.T) {
+	k := needKernel(t)
+	running(k, ctrA)
+	limits := map[string]string{ctrA: "200000 100000", podA: "200000 100000"}
+	limit(k, limits)
+	s := startKeeper(k)
+	s.mustPin(k, ctrA, liftable(claimed("job", "2-3", "1", PartitionRoot)))
+	for range 3 {
+		checkQuotas(k, map[string]string{ctrA: "max 100000", podA: "max 100000"})
+		limit(k, limits)
+		for cgroup := range limits {
+			t.Logf("%s after %s", cgroup, within(k, 20*time.Second, cgroup+"/"+quotaFile, "max 100000"))
+		}
 	}
 }
 

@@ -118,6 +118,7 @@ func (k kernel) create(dir string) string {
 	for name := range strings.SplitSeq(dir, "/") {
 		if parent != "." {
 			k.write(parent+"/cgroup.subtree_control", "+cpuset")
+			_ = k.try(parent+"/cgroup.subtree_control", "+cpu") // not on every host
 		}
 		parent = path.Join(parent, name)
 		if err := k.root.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -107,11 +107,11 @@ func (p Pinning) String() string {
 // Pin first releases what dead records left, and fails if it cannot release CPUs that the
 // claim gets. It writes its record before it writes to the
 // kernel. If another pod has the same CPUs of the claim, both lose their partition. A
-// [Keeper] restores it when the other user is gone. On error the container's process must
-// not start: Pin undoes its record and its partition, and other containers keep what they
-// have. Calling Pin again is safe and writes nothing. The error does not name the
-// container: the caller adds the container and the claim. It is a [RefusedError] if Pin
-// has written something.
+// [Keeper] restores it when the other user is gone. Last, Pin lifts CPU quotas that only
+// throttle. On error the container's process must not start: Pin undoes its record and its
+// partition, and other containers keep what they have. Calling Pin again is safe and writes
+// nothing. The error does not name the container: the caller adds the container and the
+// claim. It is a [RefusedError] if Pin has written something.
 func Pin(h Host, container string, scope Scope, claim Claim) error {
 	if err := checkController(h.Cgroups.FS(), container); err != nil {
 		return err
@@ -127,10 +127,13 @@ func Pin(h Host, container string, scope Scope, claim Claim) error {
 	if err != nil {
 		return err
 	}
+	admitted = withQuotas(h.Cgroups.FS(), admitted)
 	planned := Plan{Target: container, Want: claim.Pinning}
 	h.planned = &planned
 	err = h.carryOut(live, admitted, work)
 	if err == nil {
+		// A quota stops no container. The keeper tries again, and says what is wrong.
+		_, _ = h.settleQuotas(admitted, firstQuotaWrites)
 		return nil
 	}
 	h.planned = nil

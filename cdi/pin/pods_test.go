@@ -41,7 +41,7 @@ func TestRecordedClaimsHaveAProcess(t *testing.T) {
 		return []Claim{{ClaimRef: ClaimRef{uid, "default/" + uid}, Pinning: Pinning{CPUs: cpuset.New(4)}}}
 	}
 	records := fstest.MapFS{"bad.json": {Data: []byte("{")}}
-	for _, r := range []record{{"boot", "pods/a", ScopeContainer, claim("uid-a")}, {"boot", "pods/b", ScopeContainer, claim("uid-b")}} {
+	for _, r := range []record{{Boot: "boot", Cgroup: "pods/a", Scope: ScopeContainer, Claims: claim("uid-a")}, {Boot: "boot", Cgroup: "pods/b", Scope: ScopeContainer, Claims: claim("uid-b")}} {
 		text, err := r.render()
 		if err != nil {
 			t.Fatal(err)

@@ -50,7 +50,7 @@ func Preview(cgroups, records fs.FS, boot, container string, scope Scope, claim 
 		}
 		p.Writes = append(p.Writes, planRelease(t.after(p), r.Cgroup).Writes...)
 	}
-	_, work, err := admitAndDecide(live, boot, container, scope, claim)
+	admitted, work, err := admitAndDecide(live, boot, container, scope, claim)
 	if err != nil {
 		return p, err
 	}
@@ -69,6 +69,13 @@ func Preview(cgroups, records fs.FS, boot, container string, scope Scope, claim 
 			}
 			p.Writes = append(p.Writes, next.Writes...)
 		}
+	}
+	for _, r := range withQuotas(cgroups, admitted) {
+		writes, err := firstQuotaWrites(cgroups, r)
+		if err != nil {
+			return p, err
+		}
+		p.Writes = append(p.Writes, writes...)
 	}
 	return p, nil
 }

@@ -21,7 +21,7 @@ func TestPreviewIsWhatPinWrites(t *testing.T) {
 			var made []Write
 			around := h.around
 			h.around = func(w Write, effect func() error) error {
-				if strings.HasPrefix(path.Base(w.File), "cpuset.") {
+				if name := path.Base(w.File); strings.HasPrefix(name, "cpuset.") || name == quotaFile {
 					made = append(made, w)
 				}
 				return around(w, effect)
@@ -40,7 +40,9 @@ func TestPreviewIsWhatPinWrites(t *testing.T) {
 		check(pauseA, ScopePod, claimed("u1", "4-5", "1", PartitionRoot))
 		check(sidecarA, ScopePod, claimed("u1", "4-5", "1", PartitionRoot))
 		check(sidecarA, ScopePod, claimed("u1", "4-5", "1", PartitionRoot)) // nothing is left to do
-		check(other, ScopeContainer, claimed("u2", "6-7", "", PartitionIsolated))
+		limit(m, map[string]string{other: "200000 100000", podB: "200000 100000"})
+		check(other, ScopeContainer, liftable(claimed("u2", "6-7", "", PartitionIsolated)))
+		check(other, ScopeContainer, liftable(claimed("u2", "10", "", PartitionIsolated))) // with which the quota limits again
 		m.end(other)
 		check(next, ScopeContainer, claimed("u3", "8-9", "", PartitionRoot)) // after what is left of the dead container
 		checkEmptied(m)

@@ -47,6 +47,9 @@ type Claim struct {
 	// Later says that a pod has come to the claim after [ScopePod] was decided. Containers
 	// without the claim may run in it, so its cgroup becomes no partition.
 	Later bool `json:"later,omitempty"`
+	// LiftQuota says that the CPU quota of a container may be lifted if its CPUs fit in it, and
+	// then that of its pod: it is the sum of those of the pod's containers.
+	LiftQuota bool `json:"liftQuota,omitempty"`
 
 	Policy PolicyFault `json:"policy,omitzero"` // of the container; empty if it has the claim's memory policy, or if there is none
 }
@@ -60,6 +63,9 @@ type record struct {
 	Cgroup string  `json:"cgroup"` // its path below the mount
 	Scope  Scope   `json:"scope"`
 	Claims []Claim `json:"claims"` // ascending by UID, each once
+
+	// Quota is the CPU quota of the container before the first hook lifted it; empty: none
+	Quota string `json:"quota,omitempty"`
 }
 
 const (
@@ -104,7 +110,7 @@ func (r record) with(claim Claim) record {
 	}
 	r.Claims = slices.Clone(r.Claims)
 	r.Claims[i].Pinning = r.Claims[i].united(claim.Pinning)
-	r.Claims[i].Later = claim.Later // the claim may have been prepared again since
+	r.Claims[i].Later, r.Claims[i].LiftQuota = claim.Later, claim.LiftQuota // the claim may have been prepared again since
 	return r
 }
 
@@ -147,6 +153,11 @@ func (r record) validate() error {
 			return fmt.Errorf("claim %q after claim %q: want ascending uids", claim.UID, r.Claims[i-1].UID)
 		case claim.CPUs.IsEmpty() && claim.Partition != PartitionNone:
 			return fmt.Errorf("claim %q: partition %s without cpus", claim.UID, claim.Partition)
+		}
+	}
+	if r.Quota != "" {
+		if _, err := parseQuota(r.Quota); err != nil {
+			return fmt.Errorf("quota %w", err)
 		}
 	}
 	return nil

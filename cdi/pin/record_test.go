@@ -16,7 +16,7 @@ import (
 )
 
 func someRecord() record {
-	return record{"boot", "k/be/pod/abc", ScopeContainer, []Claim{
+	return record{Boot: "boot", Cgroup: "k/be/pod/abc", Scope: ScopeContainer, Claims: []Claim{
 		claimed("1", "2-3", "0", PartitionRoot), claimed("2", "", "1", PartitionNone),
 	}}
 }
@@ -33,6 +33,24 @@ func TestRecordIsReadAsItIsWritten(t *testing.T) {
 	r, err := parseRecord([]byte(someText))
 	if err != nil || !reflect.DeepEqual(r, someRecord()) {
 		t.Errorf("parsed %+v (%v)", r, err)
+	}
+}
+
+// The fields are left out where no quota is lifted: other builds read such records.
+func TestRecordSaysWhichQuotaWasLifted(t *testing.T) {
+	r := someRecord()
+	r.Claims[0].LiftQuota, r.Quota = true, "200000 100000"
+	data, err := r.render()
+	want := strings.Replace(someText, `"partition":"root"}`, `"partition":"root","liftQuota":true}`, 1)
+	want = strings.Replace(want, "]}\n", `],"quota":"200000 100000"}`+"\n", 1)
+	if err != nil || string(data) != want {
+		t.Errorf("rendered %s (%v), want %s", data, err, want)
+	}
+	if again, err := parseRecord(data); err != nil || !reflect.DeepEqual(again, r) {
+		t.Errorf("parsed %+v (%v)", again, err)
+	}
+	if r, err := parseRecord([]byte(strings.Replace(want, "200000 100000", "200000 0", 1))); err == nil {
+		t.Errorf("a quota without a period is read as %+v", r)
 	}
 }
 

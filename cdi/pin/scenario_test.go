@@ -50,6 +50,8 @@ var scenarios = []struct {
 	{"memory only", memoryOnly},
 	{"cpus of a dead container in use again", deadInUse},
 	{"slice of the host", sliceOfHost},
+	{"quotas that only throttle", throttlingQuotas},
+	{"quota for several requests of a container", quotaOfSeveralRequests},
 }
 
 func TestScenarios(t *testing.T) {
@@ -590,12 +592,12 @@ func otherBoot(m machine) {
 	running(m, ctrA)
 	old := m.host()
 	old.Boot = "boot before"
-	if err := old.save(record{old.Boot, podA, ScopePod, []Claim{claimed("job", "5-6", "", PartitionRoot)}}); err != nil {
+	if err := old.save(record{Boot: old.Boot, Cgroup: podA, Scope: ScopePod, Claims: []Claim{claimed("job", "5-6", "", PartitionRoot)}}); err != nil {
 		m.Fatal(err)
 	}
 	mustPin(m, ctrA, ScopePod, claimed("job", "2-3", "0", PartitionRoot))
 	checkPartitions(m, Holding{podA, parse("2-3"), "root"})
-	if err := old.save(record{old.Boot, ctrB, ScopeContainer, []Claim{claimed("job", "2-3", "", PartitionRoot)}}); err != nil {
+	if err := old.save(record{Boot: old.Boot, Cgroup: ctrB, Scope: ScopeContainer, Claims: []Claim{claimed("job", "2-3", "", PartitionRoot)}}); err != nil {
 		m.Fatal(err)
 	}
 	mustRepair(m, "released cgroup "+ctrB)
@@ -674,4 +676,82 @@ func TestKernelWithoutExclusiveCPUs(t *testing.T) {
 	}
 	m.end(ctrA)
 	mustRepair(m, "released cgroup "+ctrA)
+}
+
+// liftable is a claim on a node that lifts quotas.
+func liftable(claim Claim) Claim {
+	claim.LiftQuota = true
+	return claim
+}
+
+// limit gives cgroups quotas, as kubelet and runtime do.
+func limit(m machine, quotas map[string]string) {
+	m.Helper()
+	for cgroup, value := range quotas {
+		file := path.Join(cgroup, quotaFile)
+		if _, err := m.host().Cgroups.Stat(file); err != nil {
+			m.Skip("the root cgroup does not enable the cpu controller")
+		}
+		m.write(file, value)
+	}
+}
+
+func checkQuotas(m machine, want map[string]string) {
+	m.Helper()
+	for cgroup, line := range want {
+		checkLine(m, path.Join(cgroup, quotaFile), line)
+	}
+}
+
+func throttlingQuotas(m machine) {
+	const main, none = ctrA + "/" + innerCgroup, "max 100000"
+	running(m, pauseA, main, sidecarA)
+	limits := map[string]string{ctrA: "200000 100000", main: "200000 100000", sidecarA: "50000 100000", podA: "250000 100000"}
+	lifted := map[string]string{ctrA: none, main: none, sidecarA: "50000 100000", podA: none}
+	limit(m, limits)
+	mustPin(m, ctrA, ScopeContainer, liftable(claimed("job", "2-3", "1", PartitionRoot)))
+	checkQuotas(m, lifted)
+	if lines := keep(m); len(lines) > 0 {
+		m.Errorf("the keeper says %q", lines)
+	}
+	// A resize, or systemd, writes them again.
+	limit(m, limits)
+	mustRepair(m, "lifted a CPU quota that only throttles: "+podA+"/cpu.max <- max 100000")
+	checkQuotas(m, lifted)
+	// Less than the claim's CPUs is what somebody wants.
+	less := map[string]string{ctrA: "199000 100000", main: "199000 100000", sidecarA: "50000 100000", podA: "249000 100000"}
+	limit(m, less)
+	if lines := keep(m); len(lines) > 0 {
+		m.Errorf("the keeper says %q", lines)
+	}
+	checkQuotas(m, less)
+	limit(m, map[string]string{ctrA: "3000 1000", main: "3000 1000"})
+	mustRepair(m, "lifted")
+	checkQuotas(m, map[string]string{ctrA: "max 1000", main: "max 1000", podA: none})
+	// Another container that keeps its own leaves the pod's alone.
+	mustPin(m, sidecarA, ScopeContainer, claimed("other", "4", "1", PartitionRoot))
+	limit(m, map[string]string{sidecarA: "100000 100000"})
+	if lines := keep(m); len(lines) > 0 {
+		m.Errorf("the keeper says %q", lines)
+	}
+}
+
+// The first of two hooks does not know that the container has more CPUs than its quota allows.
+func quotaOfSeveralRequests(m machine) {
+	const main = ctrA + "/" + innerCgroup
+	running(m, pauseA, main)
+	limit(m, map[string]string{ctrA: "300000 100000", main: "300000 100000", podA: "300000 100000"})
+	first, second := liftable(claimed("job", "2-3", "1", PartitionRoot)), liftable(claimed("job", "4-5", "1", PartitionRoot))
+	mustPin(m, ctrA, ScopeContainer, first)
+	checkQuotas(m, map[string]string{ctrA: "max 100000", main: "max 100000", podA: "max 100000"})
+	for range 2 {
+		mustPin(m, ctrA, ScopeContainer, second)
+		checkQuotas(m, map[string]string{ctrA: "300000 100000", main: "300000 100000", podA: "max 100000"})
+		if lines := keep(m); len(lines) > 0 {
+			m.Errorf("the keeper says %q", lines)
+		}
+	}
+	limit(m, map[string]string{ctrA: "400000 100000", main: "400000 100000"})
+	mustRepair(m, "lifted")
+	checkQuotas(m, map[string]string{ctrA: "max 100000", main: "max 100000"})
 }

@@ -39,7 +39,7 @@ func tenantTree(own, state, granted, grandchild string) fstest.MapFS {
 // CPUs that a partition of a tenant only asks for counted as held, so a tenant could block
 // all CPUs of the node, and have the hooks of other claims fail.
 func TestPartitionsOfATenantAreItsOwnMatter(t *testing.T) {
-	records := pinned(t, record{"boot", "k/pod/a", ScopeContainer, []Claim{claimed("job", "2-3", "", PartitionRoot)}})
+	records := pinned(t, record{Boot: "boot", Cgroup: "k/pod/a", Scope: ScopeContainer, Claims: []Claim{claimed("job", "2-3", "", PartitionRoot)}})
 	for name, cgroups := range map[string]fstest.MapFS{
 		"one CPU":                 tenantTree("2", "root", "3", ""),
 		"all CPUs":                tenantTree("", "root", "2-3", ""),
@@ -51,7 +51,7 @@ func TestPartitionsOfATenantAreItsOwnMatter(t *testing.T) {
 		if err != nil || len(live) != 1 || live[0].Fault != "" {
 			t.Errorf("%s: Inspect = %+v, %v, want no fault", name, live, err)
 		}
-		d := decide([]record{{"boot", "k/pod/a", ScopeContainer, []Claim{claimed("job", "2-3", "", PartitionRoot)}}})[0]
+		d := decide([]record{{Boot: "boot", Cgroup: "k/pod/a", Scope: ScopeContainer, Claims: []Claim{claimed("job", "2-3", "", PartitionRoot)}}})[0]
 		if err := check(cgroups, d); err != nil {
 			t.Errorf("%s: the keeper finds %v", name, err)
 		}

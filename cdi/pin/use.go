@@ -28,7 +28,7 @@ func (h Host) useOf(container string, claim ClaimRef) (r record, known bool, err
 	if err != nil {
 		return record{}, false, err
 	}
-	fresh := record{h.Boot, container, ScopeContainer, nil}
+	fresh := record{Boot: h.Boot, Cgroup: container, Scope: ScopeContainer, Claims: nil}
 	for _, r := range list {
 		switch {
 		case r.Boot != h.Boot: // dead
