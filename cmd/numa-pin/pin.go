@@ -24,6 +24,7 @@ type config struct {
 	claim         pin.Claim
 	scope         pin.Scope
 	pods          []string   // those that scope was decided for; nil: all
+	quotaPods     []string   // those whose CPU quotas may be lifted
 	idle          cpuset.Set // the part of the claim's CPUs that the container must not run on
 	lock, records string
 	dryRun        bool // print the plan, and change nothing
@@ -77,7 +78,7 @@ func (c config) show(host host, state state, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c.setLater(container)
+	c.setPod(container)
 	plan, err := pin.Preview(os.DirFS(host.cgroups), os.DirFS(c.records), boot, container, c.scope, c.claim)
 	if err != nil {
 		return c.errorf("container "+container, err)
@@ -106,10 +107,11 @@ func planText(plan pin.Plan) string {
 	return plan.String() + fmt.Sprintf("and %d more\n", left)
 }
 
-// setLater says whether the container's pod came later than those that the scope was decided
-// for.
-func (c *config) setLater(container string) {
+// setPod says what depends on the container's pod: whether it came later than those that the
+// scope was decided for, and whether its CPU quotas may be lifted.
+func (c *config) setPod(container string) {
 	c.claim.Later = c.scope == pin.ScopePod && c.pods != nil && !pin.InPod(container, c.pods)
+	c.claim.LiftQuota = pin.InPod(container, c.quotaPods)
 }
 
 // recordUse records that the container uses the claim. Nothing pins it.
@@ -179,6 +181,10 @@ func parsePin(call cli.Call) (c config, err error) {
 		c.pods = strings.Split(list, ",")
 		return nil
 	})
+	flags.Func("lift-quota", "`UIDs` of the pods whose CPU quotas are lifted if the claim's CPUs fit in them (default: none)", func(list string) error {
+		c.quotaPods = strings.Split(list, ",")
+		return nil
+	})
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print what would be written to the kernel, and change nothing")
 	if err := call.ParseAll(flags, "uid", "claim"); err != nil {
 		return c, err
@@ -206,7 +212,7 @@ func (c config) errorf(container string, err error) error {
 
 func pinLocked(c config, host host, container string, began time.Time) error {
 	return withHost(host, c.lock, c.records, func(opened pin.Host) error {
-		c.setLater(container)
+		c.setPod(container)
 		err := pin.Pin(opened, container, c.scope, c.claim)
 		_ = pin.CountHook(c.lock, time.Since(began), err != nil) // a figure that is lost must not stop a container
 		return err

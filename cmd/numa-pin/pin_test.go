@@ -174,6 +174,32 @@ func TestPinOfAPodThatComesLater(t *testing.T) {
 	}
 }
 
+// Quotas of other pods stay: they may have a limit of their own, or have come later.
+func TestPinLiftsQuotasOfItsPods(t *testing.T) {
+	const known, other = "5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e01", "5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e02"
+	for _, pod := range []string{known, other} {
+		host := fakeHost(t)
+		if err := os.Rename(host.cgroups+"/k/pod", host.cgroups+"/k/pod"+pod); err != nil {
+			t.Fatal(err)
+		}
+		files.Write(t, host.proc+"/42/cgroup", "0::/k/pod"+pod+"/abc\n")
+		cgroups := []string{host.cgroups + "/k/pod" + pod, host.cgroups + "/k/pod" + pod + "/abc"}
+		for _, cgroup := range cgroups {
+			files.Write(t, cgroup+"/cpu.max", "400000 100000\n")
+		}
+		args := pinArgs(t, "--cpus=4-7", "--partition=none", "--lift-quota="+known)
+		if _, err := runWith(t.Context(), host, ociState, args...); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{known: "max 100000", other: "400000 100000"}[pod]
+		for _, cgroup := range cgroups {
+			if got, _, _ := strings.Cut(files.Read(t, cgroup+"/cpu.max"), "\n"); got != want {
+				t.Errorf("pod %s: cpu.max of %s is %q, want %q", pod, filepath.Base(cgroup), got, want)
+			}
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	for args, want := range map[string]string{
 		"--help": "Usage: numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] ",
