@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
@@ -17,6 +18,10 @@ type Hook struct {
 	Path string // of the program
 	Dir  string // of the lock, the records and the file that stops pinning
 	None bool   // there is no hook, and containers are not pinned
+
+	// LiftQuota has the hook lift the CPU quotas of containers that the CPUs of their claims fit
+	// in, and those of their pods.
+	LiftQuota bool
 }
 
 // LockFile returns the path of the hook's lock. Every program of this driver takes it
@@ -91,14 +96,25 @@ func pinHook(claim Claim, z *Zone, h Hook) *specs.Hook {
 			"--records=" + h.RecordsDir(),
 		},
 	}
+	if h.LiftQuota && !z.HookCPUs().IsEmpty() && len(claim.QuotaPods) > 0 {
+		hook.Args = append(hook.Args, "--lift-quota="+joined(claim.QuotaPods))
+	}
 	if z.Partition == PartitionNone {
 		return hook
 	}
 	if z.Scope == ScopePod && len(claim.Pods) > 0 {
-		hook.Args = append(hook.Args, "--pods="+strings.Join(claim.Pods, ","))
+		hook.Args = append(hook.Args, "--pods="+joined(claim.Pods))
 	}
 	if !z.IdleCPUs.IsEmpty() {
 		hook.Args = append(hook.Args, "--idle="+z.IdleCPUs.String())
 	}
 	return hook
+}
+
+func joined(pods []types.UID) string {
+	var list []string
+	for _, pod := range pods {
+		list = append(list, string(pod))
+	}
+	return strings.Join(list, ",")
 }

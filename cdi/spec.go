@@ -38,6 +38,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	specs "tags.cncf.io/container-device-interface/specs-go"
 
@@ -78,7 +79,10 @@ type Claim struct {
 
 	// Pods are the UIDs of the pods that the scopes of the shares were decided for. The hook
 	// makes no partition of another pod's cgroup. Empty: of any pod's.
-	Pods []string
+	Pods []types.UID
+	// QuotaPods are the UIDs of the pods that have no CPU limit of their own: their quota is
+	// the sum of those of their containers.
+	QuotaPods []types.UID
 
 	// Note is stored in the spec as an annotation. [Store.Notes] reads it back.
 	// Runtimes ignore it, but refuse a spec with more than 256 KiB of annotations.
@@ -214,8 +218,8 @@ func (c Claim) Validate() error {
 			return fmt.Errorf("claim %s %q: %s", name.what, name.value, problems[0])
 		}
 	}
-	for _, pod := range c.Pods {
-		if problems := validation.IsDNS1123Label(pod); len(problems) > 0 {
+	for _, pod := range slices.Concat(c.Pods, c.QuotaPods) {
+		if problems := validation.IsDNS1123Label(string(pod)); len(problems) > 0 {
 			return fmt.Errorf("claim %s/%s: uid of pod %q: %s", c.Namespace, c.Name, pod, problems[0])
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -23,7 +24,7 @@ var hook = Hook{Path: "/var/lib/kubelet/plugins/dra.numa-hook/numa-pin", Dir: "/
 // fullClaim has each kind of share: CPUs of a subrequest, of the whole pod and
 // not, mixed ones, memory only.
 func fullClaim() Claim {
-	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Note: `{"any":"text"}`, Pods: []string{"5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e01", "c1b7e01a-26d5-4a41-9a3f-4f5d8c1b7e02"}, Shares: []Share{
+	return Claim{UID: uid, Namespace: "default", Name: "pod-1.claim", Note: `{"any":"text"}`, Pods: []types.UID{"5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e01", "c1b7e01a-26d5-4a41-9a3f-4f5d8c1b7e02"}, Shares: []Share{
 		{Request: "fast-cpus/large", Device: "numa-0", Kind: &Zone{CPUs: cpuset.New(4, 5, 6, 7), IdleCPUs: cpuset.New(5, 7), Mems: cpuset.New(0), Partition: PartitionIsolated, Scope: ScopePod}},
 		{Request: "fast-cpus/large", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(8, 9), Mems: cpuset.New(1), Partition: PartitionRoot, Scope: ScopeContainer}},
 		{Request: "io", Device: "numa-1", Kind: &Zone{CPUs: cpuset.New(10), Mems: cpuset.New(1), Partition: PartitionNone, Scope: ScopeContainer, Mixed: true, SharedCPUs: cpuset.New(0, 1, 11)}},
@@ -94,6 +95,40 @@ func TestSpecGolden(t *testing.T) {
 	}
 }
 
+func TestHookIsToldWhoseQuotasItLifts(t *testing.T) {
+	lifting := hook
+	lifting.LiftQuota = true
+	for _, row := range []struct {
+		name string
+		hook Hook
+		pods []types.UID
+		zone Zone
+		want string
+	}{
+		{"container", lifting, []types.UID{"p1", "p2"}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionRoot, Scope: ScopeContainer}, "--lift-quota=p1,p2"},
+		{"no partition", lifting, []types.UID{"p1"}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionNone, Scope: ScopeContainer}, "--lift-quota=p1"},
+		{"pods with limits", lifting, nil, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionRoot, Scope: ScopeContainer}, ""},
+		{"keep", hook, []types.UID{"p1"}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionRoot, Scope: ScopeContainer}, ""},
+		{"mixed", lifting, []types.UID{"p1"}, Zone{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0), Mixed: true, Partition: PartitionNone, Scope: ScopeContainer}, ""},
+		{"memory only", lifting, []types.UID{"p1"}, Zone{Mems: cpuset.New(0), Partition: PartitionNone, Scope: ScopeContainer}, ""},
+	} {
+		claim := Claim{UID: uid, Namespace: "default", Name: "c", QuotaPods: row.pods, Shares: []Share{{Request: "r", Device: "numa-0", Kind: &row.zone}}}
+		spec, err := Render(claim, row.hook)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, arg := range spec.Devices[0].ContainerEdits.Hooks[0].Args {
+			if strings.HasPrefix(arg, "--lift-quota") {
+				got = arg
+			}
+		}
+		if got != row.want {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
 // The runtimes read specs with this cache.
 func TestRuntimeFindsEveryDevice(t *testing.T) {
 	dir := files.OpenTemp(t)
@@ -149,6 +184,7 @@ func TestRenderRefusesWhatTheHookWould(t *testing.T) {
 		"two slashes":   func(c *Claim) { c.Shares[0].Request = "a/b/c" },
 		"empty subname": func(c *Claim) { c.Shares[0].Request = "a/" },
 		"device":        func(c *Claim) { c.Shares[0].Device = "numa_0" },
+		"quota pod":     func(c *Claim) { c.QuotaPods = []types.UID{"a,b --records=/etc"} },
 		"no shares":     func(c *Claim) { c.Shares = nil },
 		"no partition":  func(c *Claim) { c.Shares[0].Kind.(*Zone).Partition = "" },
 		"partition":     func(c *Claim) { c.Shares[0].Kind.(*Zone).Partition = "member" },

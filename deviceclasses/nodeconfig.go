@@ -75,6 +75,12 @@ const (
 	NUMANodeListsNever = "never" // no, for a scheduler whose gate is off
 )
 
+// Values of NodeConfig.CPUQuota. The default is CPUQuotaLift.
+const (
+	CPUQuotaLift = "lift" // it is lifted, and so is that of its pod, unless the pod has a limit of its own
+	CPUQuotaKeep = "keep" // it stays
+)
+
 // Values of NodeConfig.Publishing. The default is PublishingRunning.
 const (
 	PublishingRunning = "running" // what has changed is published
@@ -130,6 +136,11 @@ type NodeSettings struct {
 	//
 	//	exclusivity: kernel
 	Exclusivity string `json:"exclusivity,omitempty"`
+	// CPUQuota says what happens to the quota that the kubelet makes of a container's CPU limit,
+	// if the limit is no less than the number of CPUs that claims give the container.
+	//
+	//	cpuQuota: keep
+	CPUQuota string `json:"cpuQuota,omitempty"`
 	// ZoneBy says what one zone is. A zone is a device that claims share.
 	//
 	//	zoneBy: socket
@@ -257,6 +268,7 @@ func (s NodeSettings) validate() error {
 	}
 	if err := checkChoices(
 		choice{"exclusivity", s.Exclusivity, append([]string{ExclusivityAuto}, Exclusivities()...)},
+		choice{"cpuQuota", s.CPUQuota, []string{CPUQuotaLift, CPUQuotaKeep}},
 		choice{"zoneBy", s.ZoneBy, ZoneBys()},
 		choice{"zoneOrder", s.ZoneOrder, ZoneOrders()},
 		choice{"accounting", s.Accounting, []string{AccountingAuto, AccountingRequests}},

@@ -45,12 +45,12 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "---\n" + head:                              "several documents",
 		head + "a: [":                                      "yaml: line 3",
 		head + "a: b: c":                                   "yaml: ",
-		"- kind: NodeConfig":                               "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles, not array",
+		"- kind: NodeConfig":                               "want a mapping of apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, cpuQuota, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles, not array",
 		"kind: NodeConfig":                                 `apiVersion: "", allowed is dra.numa/v1alpha1`,
 		"apiVersion: v1\nkind: Pod":                        `kind: "Pod", allowed is NodeConfig`,
 		"kind: Pod\nspec: {}":                              `kind: "Pod", allowed is NodeConfig`,
 		head + "kind: NodeConfig":                          `key "kind" already set`,
-		head + "reservedcpus: '0'":                         `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`,
+		head + "reservedcpus: '0'":                         `unknown field "reservedcpus", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, cpuQuota, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`,
 		head + "reservedCPUs: 0":                           "reservedCPUs: want a string, not a number",
 		head + "reservedCPUs: 1-x":                         `reservedCPUs: cpulist "1-x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		head + "reservedMemory: lot":                       "reservedMemory: want a quantity of 0 or more, such as 256Mi",
@@ -94,6 +94,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "exclude: {hugepages: [big]}":                         `exclude.hugepages[0]: "big", want the size of a hugepage, such as 2Mi`,
 		head + "exclude: {zone: a}":                                  `unknown field "exclude.zone", allowed are zones, memoryOf, hugepages`,
 		head + "numaNodeLists: always":                               `numaNodeLists: "always", allowed are auto, never`,
+		head + "cpuQuota: none":                                      `cpuQuota: "none", allowed are lift, keep`,
 		head + "publishing: stopped":                                 `publishing: "stopped", allowed are running, paused`,
 		head + "groups: kafka":                                       "groups: want a list, not a string",
 		head + "groups: [kafka, Etcd]":                               `groups[1]: "Etcd", want a small letter and then letters and digits, at most 27 bytes`,
@@ -115,7 +116,7 @@ func TestNonsenseInANodeConfigIsOneLine(t *testing.T) {
 		head + "numaNodeKeys: [a/b, a/b]":                            `numaNodeKeys[1]: "a/b": it is in the list twice`,
 		head + "numaNodeKeys: [a/b, a/c, a/d, a/e, a/f]":             "numaNodeKeys: 5 keys, at most 4 are allowed",
 		head + "numaNodeKeys: [a/" + strings.Repeat("x", 33) + "]":   "at most 63 bytes are allowed before the slash, and 32 behind it",
-		profile + "zone: 1}]":                                        `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance`,
+		profile + "zone: 1}]":                                        `unknown field "profiles[0].zone", allowed are nodeSelector, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, cpuQuota, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance`,
 		profile + "reservedCPUs: x}]":                                `profiles[0].reservedCPUs: cpulist "x": id "x" is not a decimal number; want a list such as 0-1,8`,
 		profile + "reservedMemory: -1}]":                             "profiles[0].reservedMemory: -1, want a quantity",
 		profile + "reservedMemory: lot}]":                            "profiles[0].reservedMemory: want a quantity",
@@ -181,7 +182,7 @@ func FuzzDecodeNodeConfig(f *testing.F) {
 
 // A field is of the last profile that names it, and of none where that is another node's.
 func TestProfileIsWhereAFieldComesFrom(t *testing.T) {
-	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "reservedHugepages: []", "reservedNodeMemory: []", "exclude: {zones: [a]}", "exclusivity: none", "zoneBy: l3", "zoneOrder: pack", "groups: [a]", "accounting: pod-requests", "otherCPUDrivers: [x]", "otherMemoryDrivers: [x]", "numaNodeKeys: []", "numaNodeLists: never", "publishing: paused", "devices: {presets: [gpu]}", "cache: {os: {ways: 1}, guaranteed: {ways: 4}}", "performance: {allow: class}"}
+	fields := []string{"reservedCPUs: 0-1", "reservedMemory: 1Mi", "reservedHugepages: []", "reservedNodeMemory: []", "exclude: {zones: [a]}", "exclusivity: none", "cpuQuota: keep", "zoneBy: l3", "zoneOrder: pack", "groups: [a]", "accounting: pod-requests", "otherCPUDrivers: [x]", "otherMemoryDrivers: [x]", "numaNodeKeys: []", "numaNodeLists: never", "publishing: paused", "devices: {presets: [gpu]}", "cache: {os: {ways: 1}, guaranteed: {ways: 4}}", "performance: {allow: class}"}
 	if all := reflect.TypeFor[NodeSettings]().NumField(); all != len(fields) {
 		t.Errorf("settings have %d fields, of which this test knows %d", all, len(fields))
 	}

@@ -29,6 +29,7 @@ func (c NodeConfig) For(nodeLabels map[string]string) NodeSettings {
 			}
 			settings.Exclude = cmp.Or(profile.Exclude, settings.Exclude)
 			settings.Exclusivity = cmp.Or(profile.Exclusivity, settings.Exclusivity)
+			settings.CPUQuota = cmp.Or(profile.CPUQuota, settings.CPUQuota)
 			settings.ZoneBy = cmp.Or(profile.ZoneBy, settings.ZoneBy)
 			settings.ZoneOrder = cmp.Or(profile.ZoneOrder, settings.ZoneOrder)
 			settings.Accounting = cmp.Or(profile.Accounting, settings.Accounting)
@@ -120,6 +121,7 @@ func (s NodeSettings) named() map[string]bool {
 		"reservedNodeMemory": s.ReservedNodeMemory != nil,
 		"exclude":            s.Exclude != nil,
 		"exclusivity":        s.Exclusivity != "",
+		"cpuQuota":           s.CPUQuota != "",
 		"zoneBy":             s.ZoneBy != "",
 		"zoneOrder":          s.ZoneOrder != "",
 		"groups":             s.Groups != nil,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -82,4 +83,23 @@ func (p *planner) podsOf(claim *resourceapi.ResourceClaim, recorded []types.UID)
 	}
 	slices.Sort(pods)
 	return slices.Compact(pods)
+}
+
+// quotaPods returns those of the grant's pods that have no CPU limit of their own, ascending.
+// A pod that was read says so now; for others, the record counts.
+func quotaPods(all, recorded []types.UID, read []*corev1.Pod) (list []types.UID) {
+	limited := make(map[types.UID]bool)
+	for _, pod := range recorded {
+		limited[pod] = false
+	}
+	for _, pod := range read {
+		own := pod.Spec.Resources
+		limited[pod.UID] = own != nil && !own.Limits.Cpu().IsZero()
+	}
+	for _, pod := range all {
+		if has, known := limited[pod]; known && !has {
+			list = append(list, pod)
+		}
+	}
+	return list
 }

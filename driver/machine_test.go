@@ -53,7 +53,7 @@ func testMachine() numa.Machine {
 func testConfig() Config {
 	return Config{
 		NodeName: node, BootID: "boot-1", Reserved: cpuset.New(0, 1),
-		Exclusivity: ExclusivityKernel, Hook: cdi.Hook{Path: "/plugins/dra.numa/bin/numa-pin", Dir: "/plugins/dra.numa/bin"},
+		Exclusivity: ExclusivityKernel, Hook: cdi.Hook{Path: "/plugins/dra.numa/bin/numa-pin", Dir: "/plugins/dra.numa/bin", LiftQuota: true},
 	}
 }
 

@@ -43,12 +43,14 @@ func (p *planner) plan(claim *resourceapi.ResourceClaim, pods []*corev1.Pod, wis
 			return change{}, err
 		}
 		current.Pods, current.Unprepared = p.podsOf(claim, recorded.Pods), false
+		current.QuotaPods = quotaPods(current.Pods, recorded.QuotaPods, pods)
 		return p.rendered(p.scope(current, true, pods))
 	}
 	grant, err := p.planAnew(claim, wishes)
 	if err != nil || len(grant.Shares) == 0 {
 		return change{Grant: grant}, err
 	}
+	grant.QuotaPods = quotaPods(grant.Pods, nil, pods)
 	if err := p.checkJoined(grant, pods); err != nil {
 		return change{}, err
 	}

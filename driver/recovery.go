@@ -164,7 +164,7 @@ func (p *planner) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, 
 			continue
 		}
 		if p.loaded.BootID != p.config.BootID && !e.FromSpec {
-			e.Pods = nil // their containers have ended with that boot
+			e.Pods, e.QuotaPods = nil, nil // their containers have ended with that boot
 		}
 		if e.Unprepared {
 			next.orphans[e.UID] = isUnprepared

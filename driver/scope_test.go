@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
@@ -208,6 +210,41 @@ func TestSpecSaysTheScope(t *testing.T) {
 		if spec := disk.files()[specName("uid-a")]; !strings.Contains(spec, want) {
 			t.Errorf("%s: spec %s has no %s", line, spec, want)
 		}
+	}
+}
+
+// A pod with a CPU limit of its own has a quota that is not the sum of those of its containers.
+func TestSpecSaysWhoseQuotasAreLifted(t *testing.T) {
+	disk := newDisk(t)
+	driver := disk.open()
+	wanted := claim("a", result("r", "numa-0", 2))
+	pod := func(uid types.UID, limit string) *corev1.Pod {
+		pod := podOf("main:a")
+		pod.UID = uid
+		if limit != "" {
+			pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}}
+		}
+		return pod
+	}
+	for _, step := range []struct {
+		reservedFor []types.UID
+		read        []*corev1.Pod
+		want        string // the flag; "" for none
+	}{
+		{[]types.UID{"p1"}, nil, ""},
+		{[]types.UID{"p1"}, []*corev1.Pod{pod("p1", "4")}, ""},
+		{[]types.UID{"p1"}, []*corev1.Pod{pod("p1", "")}, "p1"},
+		{[]types.UID{"p1"}, nil, "p1"}, // from the record
+		{[]types.UID{"p2", "p1", "p3", "p4"}, []*corev1.Pod{pod("p3", "4"), pod("p2", "")}, "p1,p2"},
+		{[]types.UID{"p2", "p1"}, []*corev1.Pod{pod("p2", "4"), pod("p1", "")}, "p1"},
+		{[]types.UID{"p2"}, nil, ""},
+	} {
+		mustPrepare(t, driver, reserved(wanted, step.reservedFor...), step.read...)
+		_, got, _ := strings.Cut(disk.files()[specName("uid-a")], `"--lift-quota=`)
+		if got, _, _ = strings.Cut(got, `"`); got != step.want {
+			t.Errorf("reserved for %s: --lift-quota=%s, want %s", step.reservedFor, got, step.want)
+		}
+		assertConsistent(t, disk, driver)
 	}
 }
 

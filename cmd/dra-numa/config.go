@@ -71,7 +71,7 @@ func (o options) with(config deviceclasses.NodeConfig, labels map[string]string)
 	o.cpuDrivers, o.memoryDrivers = settings.OtherCPUDrivers, settings.OtherMemoryDrivers
 	o.numaNodeKeys, o.numaNodeLists = settings.NUMANodeKeys, settings.NUMANodeLists
 	o.groups, o.accounting, o.publishing = settings.Groups, settings.Accounting, settings.Publishing
-	o.cachePools = settings.Cache
+	o.cpuQuota, o.cachePools = settings.CPUQuota, settings.Cache
 	if settings.Performance != nil {
 		o.performance = *settings.Performance
 	}

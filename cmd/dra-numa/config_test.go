@@ -122,7 +122,7 @@ func TestNonsenseInANodeConfigIsOneUsageLine(t *testing.T) {
 		"exclusivity: cooperative\n":                            {"--nri-socket=", "--exclusivity=cooperative: needs --nri-socket, which is empty"},
 		"exclusivity: some\n":                                   {"", `exclusivity: "some", allowed are auto, kernel, cooperative, none`},
 		"zoneBy: die\n":                                         {"", `zoneBy: "die", allowed are numa, l3, socket, coreType, machine`},
-		"zones: l3\n":                                           {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`},
+		"zones: l3\n":                                           {"", `unknown field "zones", allowed are apiVersion, kind, reservedCPUs, reservedMemory, reservedHugepages, reservedNodeMemory, exclude, exclusivity, cpuQuota, zoneBy, zoneOrder, groups, accounting, otherCPUDrivers, otherMemoryDrivers, numaNodeKeys, numaNodeLists, publishing, devices.presets, devices.include, devices.exclude, devices.bindDrivers, cache, performance, profiles`},
 		"devices: {presets: [tpu]}\n":                           {"", `devices.presets[0]: "tpu", allowed are gpu, nic, nvme, vf, vfio`},
 		"devices: {include: ['device.driver == gpu']}\n":        {"", "devices.include[0]: line 1, column 18: undeclared reference to 'gpu'"},
 	} {
@@ -191,6 +191,24 @@ func TestProfilesAreChosenByTheLabelsOfTheNode(t *testing.T) {
 		}
 		if row.err == "" && err != nil || row.err != "" && (err == nil || !strings.Contains(err.Error(), row.err)) {
 			t.Errorf("%s: error %v, want %q", name, err, row.err)
+		}
+	}
+}
+
+func TestCPUQuotasAreLiftedUnlessTheConfigSaysKeep(t *testing.T) {
+	flags, _ := fakeMachine(t)
+	for text, want := range map[string]bool{"": true, "cpuQuota: lift\n": true, "cpuQuota: keep\n": false} {
+		args := flags[:len(flags):len(flags)]
+		if text != "" {
+			args = append(args, "--config="+configFile(t, text))
+		}
+		o, err := configured(t, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := readNode(o)
+		if err != nil || n.config.Hook.LiftQuota != want {
+			t.Errorf("%q: hook %+v (%v), want it to lift quotas: %t", text, n.config.Hook, err, want)
 		}
 	}
 }

@@ -38,6 +38,7 @@ type options struct {
 	numaNodeKeys       []resourceapi.QualifiedName   // from the NodeConfig
 	numaNodeLists      string                        // from the NodeConfig
 	publishing         string                        // from the NodeConfig
+	cpuQuota           string                        // from the NodeConfig
 	cachePools         *deviceclasses.CachePools     // from the NodeConfig: cache; nil if caches are not divided
 	performance        deviceclasses.NodePerformance // from the NodeConfig
 	settings           *deviceclasses.NodeSettings   // all settings of the NodeConfig for this node; nil without a file

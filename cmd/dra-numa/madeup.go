@@ -64,5 +64,7 @@ func (o *options) specHook() cdi.Hook {
 	if o.madeUp != "" {
 		return cdi.Hook{None: true}
 	}
-	return o.hook()
+	hook := o.hook()
+	hook.LiftQuota = o.cpuQuota != deviceclasses.CPUQuotaKeep
+	return hook
 }

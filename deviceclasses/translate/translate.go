@@ -43,8 +43,8 @@ const (
 
 // Values of Options.CPULimit.
 const (
-	CPULimitKeep = "keep" // the pod stays Guaranteed, and the kernel counts the limit as a quota
-	CPULimitLift = "lift" // containers with CPUs of their own have no limit of CPUs: the pod becomes Burstable
+	CPULimitKeep = deviceclasses.CPUQuotaKeep // the pod stays Guaranteed, and the kernel counts the limit as a quota
+	CPULimitLift = deviceclasses.CPUQuotaLift // containers with CPUs of their own have no limit of CPUs: the pod becomes Burstable
 )
 
 // Options are how an administrator wants pods translated.

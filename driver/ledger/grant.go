@@ -25,6 +25,9 @@ type Grant struct {
 	// order: those for which it was reserved when the kubelet prepared it. The kubelet does
 	// not prepare it again for a later pod. That one is known by the record of its hook.
 	Pods []types.UID `json:"pods,omitempty"`
+	// QuotaPods are those of Pods that had no CPU limit of their own (spec.resources) when the
+	// claim was prepared. Their CPU quota is the sum of those of their containers.
+	QuotaPods []types.UID `json:"quotaPods,omitempty"`
 	// Unprepared says that the kubelet has unprepared the claim while its containers still
 	// ran. The grant ends when they have ended.
 	Unprepared bool `json:"unprepared,omitempty"`
@@ -37,7 +40,7 @@ func ByAge(a, b Grant) int { return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Co
 func (g Grant) Equal(other Grant) bool {
 	return g.UID == other.UID && g.Namespace == other.Namespace && g.Name == other.Name &&
 		g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, Share.Equal) &&
-		slices.Equal(g.Pods, other.Pods) && g.Unprepared == other.Unprepared
+		slices.Equal(g.Pods, other.Pods) && slices.Equal(g.QuotaPods, other.QuotaPods) && g.Unprepared == other.Unprepared
 }
 
 // held collects what grants hold, one grant after the other.
@@ -141,12 +144,9 @@ func (g Grant) String() string {
 // CDIClaim returns the grant for its CDI spec. The spec asks the hook for partitions
 // only if the node makes them.
 func (g Grant) CDIClaim(partitions bool) cdi.Claim {
-	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name, Shares: make([]cdi.Share, len(g.Shares))}
+	claim := cdi.Claim{UID: string(g.UID), Namespace: g.Namespace, Name: g.Name, Shares: make([]cdi.Share, len(g.Shares)), Pods: g.Pods, QuotaPods: g.QuotaPods}
 	for i := range g.Shares {
 		claim.Shares[i] = g.Spec(g.Shares[i], partitions)
-	}
-	for _, pod := range g.Pods {
-		claim.Pods = append(claim.Pods, string(pod))
 	}
 	return claim
 }

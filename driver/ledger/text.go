@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"iter"
 	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // The functions in this file write the same JSON as encoding/json, in a tenth of the
@@ -41,14 +43,19 @@ func (g *Grant) appendText(text []byte) []byte {
 	} else {
 		text = appendList(text, len(g.Shares), func(text []byte, i int) []byte { return g.Shares[i].appendText(text) })
 	}
-	if len(g.Pods) > 0 {
-		text = append(text, `,"pods":`...)
-		text = appendList(text, len(g.Pods), func(text []byte, i int) []byte { return appendString(text, string(g.Pods[i])) })
-	}
+	text = appendPods(text, `,"pods":`, g.Pods)
+	text = appendPods(text, `,"quotaPods":`, g.QuotaPods)
 	if g.Unprepared {
 		text = append(text, `,"unprepared":true`...)
 	}
 	return append(text, '}')
+}
+
+func appendPods(text []byte, key string, pods []types.UID) []byte {
+	if len(pods) == 0 {
+		return text
+	}
+	return appendList(append(text, key...), len(pods), func(text []byte, i int) []byte { return appendString(text, string(pods[i])) })
 }
 
 // appendList appends a list of values, each of which the function appends.

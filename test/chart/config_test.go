@@ -48,6 +48,7 @@ func TestEveryFieldOfANodeConfigIsAValue(t *testing.T) {
 		"reservedNodeMemory": {"[0].numaNodes=0-1", "[0].amount=2Gi"},
 		"exclude":            {".zones[0]=numa-3", ".memoryOf=0-1", ".hugepages[0]=2Mi"},
 		"exclusivity":        {"=none"},
+		"cpuQuota":           {"=keep"},
 		"zoneBy":             {"=l3"},
 		"zoneOrder":          {"=spread"},
 		"groups":             {"[0]=kafka"},
