@@ -91,6 +91,7 @@ var _ = Describe("workloads for static managers, unchanged", withDevices, atLeng
 				results := onlyClaim(ctx, pod).Status.Allocation.Devices.Results
 				Expect(results).To(HaveLen(1), "results of the claim of pod %s", pod.Name)
 				expectHeld(s, pod, zoneOf(results[0].Device).id, threads)
+				expectQuotas(ctx, inKernel(s, pod).Cgroup, noQuota, noQuota)
 			}
 		}
 		large, err := readPod(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: asks, Name: "large"}})
