@@ -109,7 +109,7 @@ var kubeletRows = []row{
 	{"cpuManagerPolicyOptions.prefer-align-cpus-by-uncorecache", "true", Replaced, "claims always have CPUs of as few level-3 caches as whole cores allow; l3: require in a claim asks for one"},
 	{"cpuManagerPolicyOptions.*", "false", Gone, "the option is off"},
 	{"cpuManagerReconcilePeriod", "", Stays, "nothing depends on it: with the policy none, the kubelet reconciles no cpusets"},
-	{"cpuCFSQuota", "true", Stays, "CPU limits throttle containers on CPUs of their own too, unless something lifts them, as the kubelet does for its static manager"},
+	{"cpuCFSQuota", "true", Stays, "CPU limits become quotas; the driver lifts those of containers with CPUs of their own (cpuQuota), as the kubelet does for its static manager"},
 	{"cpuCFSQuota", "false", Stays, "no CPU limit throttles a container"},
 	{"cpuCFSQuotaPeriod", "", Stays, "it is the period of CPU limits"},
 	{"reservedSystemCPUs", "", Replaced, "reservedCPUs has them, and no claim gets them; keep it in the kubelet too, which subtracts them from the node's allocatable"},
