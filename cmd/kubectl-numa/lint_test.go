@@ -105,7 +105,7 @@ func TestLintInJSONAndYAMLIsOneDocument(t *testing.T) {
 // lint checks the pods of workloads where they are written.
 func TestLintChecksWorkloads(t *testing.T) {
 	dir := t.TempDir()
-	template := "{spec: {resourceClaims: [{name: c, resourceClaimName: four}], containers: [{name: main, resources: {claims: [{name: c}], requests: {cpu: 4, memory: 1Gi}, limits: {cpu: 8}}}]}}"
+	template := "{spec: {resourceClaims: [{name: c, resourceClaimName: four}], resources: {requests: {cpu: 4, memory: 1Gi}}, containers: [{name: main, resources: {claims: [{name: c}], requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 2}}}]}}"
 	text := wrongManifests[strings.Index(wrongManifests, "apiVersion: resource"):strings.Index(wrongManifests, "---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate")]
 	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} {
 		text += "---\napiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: w}\nspec: {template: " + template + "}\n"
@@ -141,7 +141,7 @@ spec: {template: TEMPLATE}
 	_, stdout, stderr := call("lint", "-f", dir)
 	for i, kind := range []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "ReplicationController", "JobSet"} {
 		path := cmp.Or(map[string]string{"CronJob": "spec.jobTemplate.spec.template", "JobSet": "spec.replicatedJobs[1].template.spec.template"}[kind], "spec.template")
-		want := fmt.Sprintf("%s default/w in %s, document %d\n  warning: %s.spec.containers[0].resources.limits[cpu]: limit 8 throttles", kind, name, i+2, path)
+		want := fmt.Sprintf("%s default/w in %s, document %d\n  warning: %s.spec.containers[0].resources.limits[cpu]: limit 2 throttles", kind, name, i+2, path)
 		if !strings.Contains(stdout, want) {
 			t.Errorf("lint says\n%swant\n%s", stdout, want)
 		}

@@ -58,7 +58,7 @@ func TestTranslatedManifestsAreComplete(t *testing.T) {
 	dir, out := twoZones(t), filepath.Join(t.TempDir(), "out.yaml")
 	_, text, _ := call("translate", "-f", dir, "-f", toTranslate, "-o", "objects")
 	testfiles.Write(t, out, text)
-	mustCall(t, "lint", "-f", dir, "-f", out, "--ignore", "cpu-limit-on-claim-pod")
+	mustCall(t, "lint", "-f", dir, "-f", out)
 	if left := mustCall(t, "translate", "-f", out, "-o", "jsonpath={.translated.objects} {.impossible.objects}"); left != "0 0" {
 		t.Errorf("of what is translated, %s are translated and impossible", left)
 	}

@@ -107,16 +107,19 @@ func containers(pod *corev1.Pod) (list []placed) {
 	return list
 }
 
-// uses reports whether the container uses one of the shares that hold CPUs.
-func (c placed) uses(shares []accounting.Share) bool {
-	return slices.ContainsFunc(shares, func(share accounting.Share) bool {
-		cpu := share.Amounts[corev1.ResourceCPU]
-		return !cpu.IsZero() && share.UsedBy(c.Container)
-	})
+// cpus returns how many CPUs the container has of its claims.
+func (c placed) cpus(shares []accounting.Share) (sum resource.Quantity) {
+	for _, share := range shares {
+		if share.UsedBy(c.Container) {
+			sum.Add(share.Amounts[corev1.ResourceCPU])
+		}
+	}
+	return sum
 }
 
-// checkLimits finds limits of CPUs. A translated pod keeps its limits, which make it
-// Guaranteed: its containers have as many CPUs as they say.
+// checkLimits finds limits of CPUs that are less than what claims give. The driver lifts the
+// quotas of others, unless the pod has a limit of its own. A translated pod keeps its limits,
+// which make it Guaranteed: only its init containers have more CPUs than they say.
 func checkLimits(pod *corev1.Pod, shares []accounting.Share) (findings []Finding) {
 	if translate.TemplateOf(pod) != "" {
 		return nil
@@ -129,7 +132,7 @@ func checkLimits(pod *corev1.Pod, shares []accounting.Share) (findings []Finding
 	}
 	for _, container := range containers(pod) {
 		limit, limited := container.Resources.Limits[corev1.ResourceCPU]
-		if limited && container.uses(shares) {
+		if cpus := container.cpus(shares); limited && limit.Cmp(cpus) < 0 {
 			findings = append(findings, warn(CPULimitOnClaimPod, container.field+".resources.limits[cpu]", message, limit.String()))
 		}
 	}
