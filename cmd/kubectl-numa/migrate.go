@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/collect"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/migration"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
@@ -34,7 +37,7 @@ func migrateCommand(c cli, command *cobra.Command) runner {
 }
 
 func (m *migrate) run(ctx context.Context) error {
-	sources, err := m.sources(ctx)
+	sources, lacking, err := m.sources(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,13 +48,22 @@ func (m *migrate) run(ctx context.Context) error {
 	if err := m.write(plan.Files); err != nil {
 		return err
 	}
-	return m.print(document{what: "plan", kind: kindMigration, value: plan, text: func(s style) string { return migrationText(plan, s.wide) }})
+	err = m.print(document{what: "plan", kind: kindMigration, value: plan, text: func(s style) string {
+		if text := migrationText(plan, s.wide); text != "" || lacking != nil {
+			return text
+		}
+		return "there is nothing to migrate\n"
+	}})
+	if err != nil {
+		return err
+	}
+	return lacking
 }
 
-// sources reads the files, or the cluster.
-func (m *migrate) sources(ctx context.Context) (sources []migration.Source, err error) {
+// sources reads the files, or the cluster. lacking says what a cluster did not tell.
+func (m *migrate) sources(ctx context.Context) (sources []migration.Source, lacking, err error) {
 	if err := m.from.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(m.from.files) > 0 {
 		err := m.from.files.each(ctx, func(name string, text io.Reader) error {
@@ -59,11 +71,11 @@ func (m *migrate) sources(ctx context.Context) (sources []migration.Source, err 
 			sources = append(sources, list...)
 			return err
 		})
-		return sources, err
+		return sources, nil, err
 	}
 	objects, err := m.from.Snapshot(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var nodes []string
 	for _, node := range objects.Nodes {
@@ -76,13 +88,36 @@ func (m *migrate) sources(ctx context.Context) (sources []migration.Source, err 
 	}
 	_, client, err := m.from.connect()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	list, lacking := collect.Origins(ctx, client, nodes)
-	for _, unread := range lacking {
-		m.note("the %s of %s cannot be read: %s", unread.Setting, strings.TrimSpace(unread.Component+" "+unread.Node), message.OneLine(unread.Why))
+	list, unread := collect.Origins(ctx, client, nodes)
+	return append(sources, list...), lackingOf(unread, len(nodes)), nil
+}
+
+// lackingOf returns an error about what could not be read of a cluster with so many nodes, or
+// nil. It names the first kubelet only.
+func lackingOf(unread []diagnosis.Unread, nodes int) error {
+	var lacking, hints []string
+	kubelets := slices.DeleteFunc(slices.Clone(unread), func(u diagnosis.Unread) bool { return u.Component != "kubelet" })
+	if count := len(kubelets); count > 0 {
+		first, why := kubelets[0], kubelets[0].Why
+		if first.Node == "" { // it is about all of them
+			count = nodes
+		} else {
+			why = first.Node + ": " + why
+		}
+		lacking = append(lacking, fmt.Sprintf("the configuration of %d of %d kubelets: %s", count, nodes, why))
+		hints = append(hints, "bind a role with the verb get on nodes/proxy, or give the configuration files of the kubelets with --filename")
 	}
-	return append(sources, list...), nil
+	for _, u := range unread {
+		if u.Component != "kubelet" {
+			lacking = append(lacking, u.Setting+": "+u.Why)
+		}
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	return &hintedError{errors.New("the plan lacks " + strings.Join(lacking, "; ")), hints}
 }
 
 // write writes the files into the folder, if there is one.
@@ -110,7 +145,7 @@ func (m *migrate) write(files []migration.File) error {
 const maxSources = 3
 
 // migrationText shows the plan: fields by outcome, files, steps. Only all of it has the fields of
-// a kubelet that have nothing to do with the driver.
+// a kubelet that have nothing to do with the driver. It is empty if there is nothing to migrate.
 func migrationText(plan migration.Plan, all bool) string {
 	var b strings.Builder
 	var outcome migration.Outcome
@@ -138,9 +173,6 @@ func migrationText(plan migration.Plan, all bool) string {
 	}
 	for i, step := range plan.Steps {
 		fmt.Fprintf(&b, "\nstep %d\n%s  may break:\n%s", i+1, indented(step.Do), indented(step.Breaks))
-	}
-	if b.Len() == 0 {
-		return "there is nothing to migrate\n"
 	}
 	return b.String()
 }

@@ -45,6 +45,39 @@ func TestMigrateCountsUnrelatedFields(t *testing.T) {
 	}
 }
 
+// What cannot be read is no sign that there is nothing.
+func TestMigrateSaysWhatAClusterDidNotTell(t *testing.T) {
+	const hint = "kubectl-numa: hint: bind a role with the verb get on nodes/proxy, or give the configuration files of the kubelets with --filename\n"
+	for _, row := range []struct {
+		what           string
+		change         func(a answers)
+		stdout, stderr string
+	}{
+		{
+			"no kubelet may be asked", func(a answers) { a["/api/v1/nodes/worker-1/proxy/configz"] = nil }, "",
+			`the plan lacks the configuration of 2 of 2 kubelets: forbidden: User "ann" cannot get path "/api/v1/nodes/worker-1/proxy/configz" (get nodes worker-1)` + "\n" + hint,
+		},
+		{"one kubelet does not answer", func(a answers) {
+			a["/api/v1/nodes/worker-2/proxy/configz"] = http.NotFoundHandler()
+		}, "reservedSystemCPUs: 0-1", "the plan lacks the configuration of 1 of 2 kubelets: worker-2: the server could not find the requested resource (get nodes worker-2)\n" + hint},
+		{"objects may not be listed", func(a answers) {
+			a["/apis/intel.com/v1alpha1"] = `{"resources": [{"name": "rmdconfigs"}]}`
+		}, "reservedSystemCPUs: 0-1", `the plan lacks rmdconfigs.intel.com: forbidden: User "ann" cannot get path "/apis/intel.com/v1alpha1/rmdconfigs"` + "\n"},
+	} {
+		a := installedCluster(t)
+		a["/api/v1/nodes"] = listOf("NodeList", "v1", []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "worker-2"}}})
+		for _, node := range []string{"worker-1", "worker-2"} {
+			a["/api/v1/nodes/"+node+"/proxy/configz"] = `{"kubeletconfig": {"reservedSystemCPUs": "0-1"}}`
+		}
+		row.change(a)
+		t.Setenv("KUBECONFIG", a.serve(t))
+		exitCode, stdout, stderr := call("migrate")
+		if exitCode != exitUsage || stderr != "kubectl-numa: error: "+row.stderr || !strings.Contains(stdout, row.stdout) || row.stdout == "" && stdout != "" {
+			t.Errorf("%s: exit code %d, stderr %q, want %q, stdout\n%s", row.what, exitCode, stderr, row.stderr, stdout)
+		}
+	}
+}
+
 // A cluster says what its files would say: kubelets, objects of operators, schedulers of pods.
 func TestMigrateReadsACluster(t *testing.T) {
 	a := installedCluster(t)
@@ -52,9 +85,6 @@ func TestMigrateReadsACluster(t *testing.T) {
 	a["/apis/nodetopology.openshift.io/v1"] = `{"resources": [{"name": "numaresourcesschedulers"}]}`
 	a["/apis/nodetopology.openshift.io/v1/numaresourcesschedulers"] = `{"kind": "NUMAResourcesSchedulerList", "apiVersion": "nodetopology.openshift.io/v1", "items": [
 		{"kind": "NUMAResourcesScheduler", "apiVersion": "nodetopology.openshift.io/v1", "metadata": {"name": "s"}, "spec": {"schedulerName": "own"}}]}`
-	for _, group := range []string{"topology.node.k8s.io/v1alpha2", "intel.com/v1alpha1"} {
-		a["/apis/"+group] = http.NotFoundHandler()
-	}
 	a["/api/v1/nodes"] = listOf("NodeList", "v1", []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}})
 	a["/api/v1/pods"] = listOf("PodList", "v1", []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "team"}, Spec: corev1.PodSpec{SchedulerName: "own"}}})
 	t.Setenv("KUBECONFIG", a.serve(t))

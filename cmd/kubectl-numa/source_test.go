@@ -7,11 +7,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/migration"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -68,7 +70,9 @@ func (a answers) serve(t *testing.T) (kubeconfig string) {
 			if r.Method != http.MethodGet {
 				t.Errorf("%s %s, want to read only", r.Method, r.URL)
 			}
-			if r.URL.Path == policiesPath { // everyone may ask, and most clusters have none
+			if r.URL.Path == policiesPath || slices.ContainsFunc(migration.Resources(), func(o migration.Resource) bool {
+				return r.URL.Path == "/apis/"+o.Group+"/"+o.Version
+			}) { // everyone may ask, and most clusters have none
 				http.NotFound(w, r)
 				return
 			}
