@@ -26,6 +26,13 @@ func (p *plan) list(s *Source) {
 		})
 		return
 	}
+	if p.isMade(s) {
+		p.add(s.String(), Line{
+			Kind: s.Kind, Field: "metadata.ownerReferences", Value: s.Owner, Outcome: Stays,
+			Says: "the Node Tuning Operator made the whole object of the profile, and changes it when the profile changes",
+		})
+		return
+	}
 	if _, known := table[field{s.Group, s.Kind, ""}]; !known {
 		p.add(s.String(), Line{Kind: s.Kind, Field: "-", Value: s.Group, Outcome: Unknown, Says: "migrate does not read objects of this kind"})
 		return

@@ -20,6 +20,10 @@ import (
 type kubelet struct {
 	node     string
 	settings deviceclasses.NodeSettings
+	// ofPool is the configuration of a pool of nodes. selector is the label of its nodes; nil
+	// if nothing says it.
+	ofPool   bool
+	selector map[string]string
 
 	cpuStatic, memoryStatic bool
 	options                 bool   // cpuManagerPolicyOptions are set
@@ -195,10 +199,13 @@ func (p *plan) translation() map[string]any {
 	if slices.ContainsFunc(p.kubelets, func(k kubelet) bool { return k.wholeCores }) {
 		values["partOfCore"] = translate.PartOfCoreRound
 	}
-	for field, found := range map[string][]string{"topologyManagerPolicy": policies, "topologyManagerScope": scopes} {
-		if len(found) > 1 {
+	for _, differs := range []struct {
+		field string
+		found []string
+	}{{"topologyManagerPolicy", policies}, {"topologyManagerScope", scopes}} {
+		if len(differs.found) > 1 {
 			p.add("all", Line{
-				Kind: kubeletKind, Field: field, Value: strings.Join(found, ", "), Outcome: ByHand,
+				Kind: kubeletKind, Field: differs.field, Value: strings.Join(differs.found, ", "), Outcome: ByHand,
 				Says: "nodes differ, and the webhook has one value for all pods, because it does not know their nodes: values.yaml has the strictest",
 			})
 		}

@@ -100,6 +100,10 @@ func (p *plan) read(s *Source) error {
 	switch s.Kind {
 	case kubeletKind:
 		return p.addKubelet(s)
+	case poolKind:
+		return p.addKubeletConfig(s)
+	case profileKind:
+		return p.addProfile(s)
 	case topologyKind:
 		return p.addTopology(s)
 	case rmdWorkloadKind:

@@ -57,7 +57,7 @@ func TestPlansGolden(t *testing.T) {
 
 // The NodeConfig is one that the daemon reads.
 func TestNodeConfigIsAccepted(t *testing.T) {
-	for _, input := range []string{"testdata/kubelet.yaml", "testdata/rdt.yaml"} {
+	for _, input := range []string{"testdata/kubelet.yaml", "testdata/openshift.yaml", "testdata/rdt.yaml"} {
 		plan := made(t, sources(t, input, files.Read(t, input))...)
 		if plan.Files[0].Name != "node.yaml" {
 			t.Fatalf("%s: files begin with %s", input, plan.Files[0].Name)
@@ -167,6 +167,45 @@ func TestPoliciesThatDiffer(t *testing.T) {
 	}
 }
 
+const performanceProfile = "kind: PerformanceProfile\napiVersion: performance.openshift.io/v2\nmetadata: {name: cnf, annotations: {%s}}\n" +
+	"spec: {cpu: {reserved: 0-1, isolated: 2-7, shared: 4-5}, numa: {topologyPolicy: restricted}, nodeSelector: {role: cnf}, workloadHints: {mixedCpus: %t}}\n"
+
+// What kubelets themselves say counts before the objects of their pools.
+func TestKubeletsKnowBetterThanTheirPools(t *testing.T) {
+	kubelet := sources(t, "a.yaml", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\nreservedSystemCPUs: '0'")
+	pool := sources(t, "pool.yaml", fmt.Sprintf(performanceProfile, "", false))
+	for _, list := range [][]Source{slices.Concat(kubelet, pool), slices.Concat(pool, kubelet)} {
+		if plan := made(t, list...); plan.Files[0].Text != "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nreservedCPUs: \"0\"\n" {
+			t.Errorf("files %v", plan.Files)
+		}
+	}
+}
+
+// A profile makes of its kubelets what the operator makes of them.
+func TestProfileDecidesWhatItsKubeletsHave(t *testing.T) {
+	for _, row := range []struct {
+		annotations   string
+		mixed, static bool
+		want          string
+	}{
+		{"", false, true, "reservedCPUs: 0-1\n  reservedMemory: \"0\"\n  reservedNodeMemory:\n  - amount: 1100Mi\n"},
+		{"", true, true, "reservedCPUs: 0-1,4-5\n"},
+		{"performance.openshift.io/dra-resource-management: 'true'", false, false, "reservedCPUs: 0-1\n"},
+		{"performance.openshift.io/dra-resource-management: 'false'", false, true, "1100Mi"},
+		{`kubeletconfig.experimental: '{"kubeReserved": {"memory": "5%"}}'`, false, true, "reservedCPUs: 0-1\n"},
+		{"kubeletconfig.experimental: 'null'", false, true, "1100Mi"},
+	} {
+		plan := made(t, sources(t, "pool.yaml", fmt.Sprintf(performanceProfile, row.annotations, row.mixed))...)
+		static := slices.ContainsFunc(plan.Steps, func(s Step) bool { return strings.Contains(s.Do, "stop the kubelet; set cpuManagerPolicy: none") })
+		if len(plan.Files) != 2 || !strings.Contains(plan.Files[1].Text, "policy: restricted\n") {
+			t.Errorf("%s: files %v", row.annotations, plan.Files)
+		}
+		if text := plan.Files[0].Text; !strings.Contains(text, "role: cnf") || !strings.Contains(text, row.want) || static != row.static {
+			t.Errorf("%s, mixed %t: static managers %t, want %t, and %q in\n%s", row.annotations, row.mixed, static, row.static, row.want, text)
+		}
+	}
+}
+
 // A kubelet says its configuration in another form, with every field.
 func TestConfigzIsRead(t *testing.T) {
 	list := sources(t, "configz", `{"kubeletconfig": {"cpuManagerPolicy": "none", "reservedSystemCPUs": "0-1", "staticPodPath": "", "maxPods": 110}}`)
@@ -193,13 +232,16 @@ func TestBadInputIsOneLine(t *testing.T) {
 		"kind: A\nmetadata: text":           "A : cannot unmarshal",
 		kubelet + "cpuManagerPolicy: [a]":   "KubeletConfiguration worker: cannot unmarshal array",
 		kubelet + "reservedSystemCPUs: 1-x": "KubeletConfiguration worker: reservedSystemCPUs: ",
-		kubelet + "reservedMemory: [{numaNode: -1, limits: {memory: 1}}]":                                                                          "KubeletConfiguration worker: reservedMemory: numaNode -1, want 0 to ",
-		kubelet + "reservedMemory: [{numaNode: 0, limits: {memory: x}}]":                                                                           `KubeletConfiguration worker: reservedMemory: memory: "x", want an amount such as 1Gi`,
-		kubelet + "reservedMemory: [{numaNode: 0, limits: {memory: -1}}]":                                                                          "what was read makes no NodeConfig: reservedNodeMemory[0]",
-		kubelet + "reservedMemory: [{numaNode: 0, limits: {memory: 1e300000000}}]":                                                                 `memory: "1e300000000", want an amount`,
-		rmd + "spec: {coreIds: [a]}":                                                                                                               "RmdWorkload b/a: coreIds: ",
-		rmd + "spec: {coreIds: ['1'], rdt: {cache: {min: 3, max: 2}}}":                                                                             "RmdWorkload b/a: rdt.cache: min 3, max 2: want 0 <= min <= max <= 64",
-		rmd + "spec: {coreIds: ['1'], plugins: {pstate: {ratio: x}}}":                                                                              "RmdWorkload b/a: ",
+		kubelet + "reservedMemory: [{numaNode: -1, limits: {memory: 1}}]":                                                                        "KubeletConfiguration worker: reservedMemory: numaNode -1, want 0 to ",
+		kubelet + "reservedMemory: [{numaNode: 0, limits: {memory: x}}]":                                                                         `KubeletConfiguration worker: reservedMemory: memory: "x", want an amount such as 1Gi`,
+		kubelet + "reservedMemory: [{numaNode: 0, limits: {memory: -1}}]":                                                                        "what was read makes no NodeConfig: reservedNodeMemory[0]",
+		kubelet + "reservedMemory: [{numaNode: 0, limits: {memory: 1e300000000}}]":                                                               `memory: "1e300000000", want an amount`,
+		"kind: KubeletConfig\napiVersion: machineconfiguration.openshift.io/v1\nmetadata: {name: a}\nspec: {kubeletConfig: text}":                "KubeletConfig a: cannot unmarshal",
+		"kind: PerformanceProfile\napiVersion: performance.openshift.io/v2\nmetadata: {name: a}\nspec: {cpu: {reserved: x}}":                     "PerformanceProfile a: spec.cpu: ",
+		"kind: PerformanceProfile\napiVersion: performance.openshift.io/v2\nmetadata: {name: a, annotations: {kubeletconfig.experimental: '{'}}": "PerformanceProfile a: kubeletconfig.experimental: ",
+		rmd + "spec: {coreIds: [a]}":                                   "RmdWorkload b/a: coreIds: ",
+		rmd + "spec: {coreIds: ['1'], rdt: {cache: {min: 3, max: 2}}}": "RmdWorkload b/a: rdt.cache: min 3, max 2: want 0 <= min <= max <= 64",
+		rmd + "spec: {coreIds: ['1'], plugins: {pstate: {ratio: x}}}":  "RmdWorkload b/a: ",
 		rmd + "spec: {coreIds: ['1'], rdt: {cache: {min: 40, max: 40}}}\n---\n" + rmd + "spec: {coreIds: ['2'], rdt: {cache: {min: 40, max: 40}}}": "what was read makes no NodeConfig: cache.guaranteed.ways: 80",
 	} {
 		list, err := Read("worker.yaml", strings.NewReader(text))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,12 @@ func (p *plan) nodeConfig() (*deviceclasses.NodeConfig, error) {
 	config.NodeSettings = p.common()
 	hosts := p.hostnames()
 	for _, k := range p.kubelets {
+		if k.ofPool {
+			if k.selector != nil && !reflect.ValueOf(k.settings).IsZero() {
+				config.Profiles = append(config.Profiles, deviceclasses.NodeProfile{NodeSelector: k.selector, NodeSettings: k.settings})
+			}
+			continue
+		}
 		if own := without(k.settings, config.NodeSettings); !reflect.ValueOf(own).IsZero() {
 			host := cmp.Or(hosts[k.node], k.node)
 			config.Profiles = append(config.Profiles, deviceclasses.NodeProfile{NodeSelector: map[string]string{corev1.LabelHostname: host}, NodeSettings: own})
@@ -55,8 +62,11 @@ func settingsOf(s *deviceclasses.NodeSettings) (fields []reflect.Value) {
 }
 
 // common returns the fields that every kubelet has, with the value of most of them. A profile
-// can change a field, but not remove it.
+// can change a field, but not remove it. Other nodes than those of a pool are not known.
 func (p *plan) common() (common deviceclasses.NodeSettings) {
+	if slices.ContainsFunc(p.kubelets, func(k kubelet) bool { return k.ofPool }) {
+		return common
+	}
 	for i, field := range settingsOf(&common) {
 		counts, most, all := map[string]int{}, 0, 0
 		for j := range p.kubelets {

@@ -65,10 +65,14 @@ func (p *plan) addSwitch(step func(do, breaks string)) {
 			changes = append(changes, "topologyManagerPolicy: none")
 		}
 	}
+	if len(changes) == 0 {
+		return // an operator has switched the managers off
+	}
 	unique := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 	do := "stop the kubelet; set " + strings.Join(unique(changes), ", ") + "; delete " + strings.Join(unique(files), " and ") + "; start the kubelet"
-	if slices.ContainsFunc(p.sources, func(s Source) bool { return s.Group == operatorGroup }) {
-		do += "; on OpenShift, remove the PerformanceProfile of the pool or change its KubeletConfig instead, which restarts its nodes"
+	if slices.ContainsFunc(p.sources, func(s Source) bool { return slices.Contains([]string{operatorGroup, poolGroup, profileGroup}, s.Group) }) {
+		do += "; on OpenShift, change the object of the pool instead, which drains and restarts all of its nodes: " +
+			"the KubeletConfig, or the PerformanceProfile, with the annotation " + withoutManagers + ": \"true\" if its operator knows it, else without the profile"
 	}
 	step(do, "the kubelet does not start with a state file of another policy, or with the policy none and an option of the CPU manager; running containers keep the cpusets that they have")
 }

@@ -11,6 +11,12 @@ const (
 	schedulerKind = "NUMAResourcesScheduler"
 	operatorGroup = "nodetopology.openshift.io"
 
+	poolKind  = "KubeletConfig" // a part of a kubelet's configuration, for pools of nodes
+	poolGroup = "machineconfiguration.openshift.io"
+
+	profileKind  = "PerformanceProfile"
+	profileGroup = "performance.openshift.io"
+
 	topologyKind  = "NodeResourceTopology"
 	topologyGroup = "topology.node.k8s.io"
 
@@ -29,6 +35,8 @@ func Resources() []Resource {
 	return []Resource{
 		{operatorGroup, "v1", "numaresourcesoperators"},
 		{operatorGroup, "v1", "numaresourcesschedulers"},
+		{poolGroup, "v1", "kubeletconfigs"},
+		{profileGroup, "v2", "performanceprofiles"},
 		{topologyGroup, "v1alpha2", "noderesourcetopologies"},
 		{rmdGroup, "v1alpha1", "rmdconfigs"},
 		{rmdGroup, "v1alpha1", "rmdnodestates"},
@@ -64,6 +72,8 @@ var kinds = []struct {
 	{kubeletGroup, kubeletKind, kubeletRows},
 	{operatorGroup, operatorKind, operatorRows},
 	{operatorGroup, schedulerKind, schedulerRows},
+	{poolGroup, poolKind, poolRows},
+	{profileGroup, profileKind, profileRows},
 	{topologyGroup, topologyKind, topologyRows},
 	{rmdGroup, rmdConfigKind, rmdConfigRows},
 	{rmdGroup, rmdWorkloadKind, rmdWorkloadRows},

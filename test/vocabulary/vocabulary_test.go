@@ -35,19 +35,20 @@ var owners = []string{
 
 // exceptions are words of the same letters that mean something else, by file.
 var exceptions = map[string][]string{
-	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid, deviceclasses.FaultNotPinned}, // names of checks
-	"cluster/holdings/web/overview.go": {deviceclasses.FrequencyMin},                                        // an attribute of HTML
-	"cmd/kubectl-numa/generate.go":     {string(deviceclasses.CapacityMemory)},                              // a flag
-	"cmd/kubectl-numa/manifests.go":    {string(deviceclasses.CapacityMemory), string(numa.MixedCores)},     // flags
-	"cmd/kubectl-numa/policy.go":       {string(deviceclasses.AttributeCoreType)},                           // a key of --policy
-	"driver/reservedmemory.go":         {string(deviceclasses.CapacityMemory)},                              // in the kubelet's configuration
-	"deviceclasses/manifest/level3.go": {string(deviceclasses.CapacityMemory)},                              // the name of a request
-	"driver/rivals.go":                 {string(deviceclasses.CapacityCPU)},                                 // a capacity of other drivers
-	"kubeletplugin/metrics/family.go":  {string(deviceclasses.CapacityCPU)},                                 // a label
-	"kubeletplugin/rivals.go":          {string(deviceclasses.CapacityMemory)},                              // a word of its file
-	"cluster/migration/kubelet.go":     {deviceclasses.ZoneOrderStatic},                                     // a policy of the kubelet
-	"cluster/migration/table.go":       {deviceclasses.ZoneOrderStatic},                                     // the same
-	"cluster/migration/migration.go":   {deviceclasses.FaultGone},                                           // an outcome
+	"cluster/diagnosis/drift/drift.go": {deviceclasses.FaultPartitionInvalid, deviceclasses.FaultNotPinned},   // names of checks
+	"cluster/holdings/web/overview.go": {deviceclasses.FrequencyMin},                                          // an attribute of HTML
+	"cmd/kubectl-numa/generate.go":     {string(deviceclasses.CapacityMemory)},                                // a flag
+	"cmd/kubectl-numa/manifests.go":    {string(deviceclasses.CapacityMemory), string(numa.MixedCores)},       // flags
+	"cmd/kubectl-numa/policy.go":       {string(deviceclasses.AttributeCoreType)},                             // a key of --policy
+	"driver/reservedmemory.go":         {string(deviceclasses.CapacityMemory)},                                // in the kubelet's configuration
+	"deviceclasses/manifest/level3.go": {string(deviceclasses.CapacityMemory)},                                // the name of a request
+	"driver/rivals.go":                 {string(deviceclasses.CapacityCPU)},                                   // a capacity of other drivers
+	"kubeletplugin/metrics/family.go":  {string(deviceclasses.CapacityCPU)},                                   // a label
+	"kubeletplugin/rivals.go":          {string(deviceclasses.CapacityMemory)},                                // a word of its file
+	"cluster/migration/kubelet.go":     {deviceclasses.ZoneOrderStatic},                                       // a policy of the kubelet
+	"cluster/migration/openshift.go":   {deviceclasses.ZoneOrderStatic, string(deviceclasses.CapacityMemory)}, // the same, and a field
+	"cluster/migration/table.go":       {deviceclasses.ZoneOrderStatic},                                       // the same
+	"cluster/migration/migration.go":   {deviceclasses.FaultGone},                                             // an outcome
 	"driver/ledger/cache.go": { // fields of the checkpoint
 		string(deviceclasses.CapacityBandwidthPercent), string(deviceclasses.CapacityBandwidthMBps),
 	},
