@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -34,7 +35,7 @@ func (p *plan) list(s *Source) {
 		return
 	}
 	if _, known := table[field{s.Group, s.Kind, ""}]; !known {
-		p.add(s.String(), Line{Kind: s.Kind, Field: "-", Value: s.Group, Outcome: Unknown, Says: "migrate does not read objects of this kind"})
+		p.add(s.String(), Line{Kind: s.Kind, Field: "-", Value: cmp.Or(s.Group, "-"), Outcome: Unknown, Says: "migrate does not read objects of this kind"})
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.fields)) {

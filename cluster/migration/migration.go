@@ -69,6 +69,7 @@ type plan struct {
 
 	kubelets  []kubelet
 	workloads []workload
+	daemon    *daemon           // nil if its file was not read
 	selector  map[string]string // of nodes with RDT; nil for all
 	policies  []string          // of topology managers
 	scopes    []string
@@ -110,6 +111,8 @@ func (p *plan) read(s *Source) error {
 		return p.addWorkload(s)
 	case rmdConfigKind:
 		return p.addRMDConfig(s)
+	case rmdFileKind:
+		return p.addRMDFile(s)
 	}
 	return nil
 }

@@ -35,8 +35,8 @@ func made(t *testing.T, list ...Source) Plan {
 
 // Each origin, with every field that it has.
 func TestPlansGolden(t *testing.T) {
-	inputs, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(inputs) < 3 {
+	inputs, err := filepath.Glob("testdata/*.*ml")
+	if err != nil || len(inputs) < 5 {
 		t.Fatal(inputs, err)
 	}
 	for _, input := range inputs {
@@ -51,13 +51,13 @@ func TestPlansGolden(t *testing.T) {
 		for i, step := range plan.Steps {
 			fmt.Fprintf(&b, "\n%d. %s\n   breaks: %s\n", i+1, step.Do, step.Breaks)
 		}
-		files.Golden(t, strings.TrimSuffix(input, ".yaml")+".golden", b.String())
+		files.Golden(t, strings.TrimSuffix(input, filepath.Ext(input))+".golden", b.String())
 	}
 }
 
 // The NodeConfig is one that the daemon reads.
 func TestNodeConfigIsAccepted(t *testing.T) {
-	for _, input := range []string{"testdata/kubelet.yaml", "testdata/openshift.yaml", "testdata/rdt.yaml"} {
+	for _, input := range []string{"testdata/kubelet.yaml", "testdata/openshift.yaml", "testdata/rdt.yaml", "testdata/rmd.toml"} {
 		plan := made(t, sources(t, input, files.Read(t, input))...)
 		if plan.Files[0].Name != "node.yaml" {
 			t.Fatalf("%s: files begin with %s", input, plan.Files[0].Name)
@@ -256,7 +256,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 
 // Whatever a file has, the answer is a plan or one line.
 func FuzzPlan(f *testing.F) {
-	inputs, err := filepath.Glob("testdata/*.yaml")
+	inputs, err := filepath.Glob("testdata/*.*ml")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -264,12 +264,14 @@ func FuzzPlan(f *testing.F) {
 		f.Add(files.Read(f, input))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		list, err := Read("a.yaml", strings.NewReader(text))
-		if err == nil {
-			_, err = Make(list)
-		}
-		if err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("an error of several lines: %v", err)
+		for _, name := range []string{"a.yaml", "a.toml"} {
+			list, err := Read(name, strings.NewReader(text))
+			if err == nil {
+				_, err = Make(list)
+			}
+			if err != nil && strings.Contains(err.Error(), "\n") {
+				t.Errorf("an error of several lines: %v", err)
+			}
 		}
 	})
 }

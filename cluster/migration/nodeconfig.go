@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // nodeConfig returns the NodeConfig, or nil if it says nothing. What most kubelets have in
@@ -18,6 +19,7 @@ import (
 func (p *plan) nodeConfig() (*deviceclasses.NodeConfig, error) {
 	config := &deviceclasses.NodeConfig{TypeMeta: metav1.TypeMeta{APIVersion: deviceclasses.APIVersion, Kind: deviceclasses.NodeConfigKind}}
 	empty := *config
+	p.reserveForDaemon()
 	config.NodeSettings = p.common()
 	hosts := p.hostnames()
 	for _, k := range p.kubelets {
@@ -33,7 +35,13 @@ func (p *plan) nodeConfig() (*deviceclasses.NodeConfig, error) {
 		}
 	}
 	if settings := p.cacheSettings(); settings != nil {
+		if p.daemon != nil && len(p.kubelets) == 0 {
+			settings.ReservedCPUs = p.daemon.reserved.String()
+		}
 		if p.selector == nil {
+			if settings.ReservedCPUs != "" {
+				config.ReservedCPUs = settings.ReservedCPUs
+			}
 			config.Cache, config.Performance = settings.Cache, settings.Performance
 		} else {
 			config.Profiles = append(config.Profiles, deviceclasses.NodeProfile{NodeSelector: p.selector, NodeSettings: *settings})
@@ -51,6 +59,21 @@ func (p *plan) nodeConfig() (*deviceclasses.NodeConfig, error) {
 		return nil, fmt.Errorf("what was read makes no NodeConfig: %w", err)
 	}
 	return config, nil
+}
+
+// reserveForDaemon adds the CPUs of a daemon's groups to those that kubelets reserve, because
+// the driver wants infra.cpus to be reserved.
+func (p *plan) reserveForDaemon() {
+	if p.daemon == nil {
+		return
+	}
+	for i := range p.kubelets {
+		reserved := &p.kubelets[i].settings.ReservedCPUs
+		cpus, err := cpuset.Parse(*reserved)
+		if err == nil { // addKubelet has parsed it
+			*reserved = cpus.Union(p.daemon.reserved).String()
+		}
+	}
 }
 
 // settingsOf returns the fields that kubelets have.

@@ -17,6 +17,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
+const tomlEnding = ".toml"
+
+// Endings are those of the names of files that Read reads.
+func Endings() []string { return []string{".yaml", ".yml", ".json", tomlEnding} }
+
 // Source is an object, or the configuration of a kubelet.
 type Source struct {
 	Kind      string
@@ -56,8 +61,20 @@ func (s *Source) decode(into any) error {
 
 // Read reads the objects of a text: YAML with any number of documents, or JSON. An object
 // may be a list, or what a kubelet says of itself (configz). name is that of the file; the
-// configuration of a kubelet belongs to the node that the file is named after.
+// configuration of a kubelet belongs to the node that the file is named after. A file whose
+// name ends with .toml is the configuration of an RDT daemon.
 func Read(name string, text io.Reader) (sources []Source, err error) {
+	if strings.EqualFold(filepath.Ext(name), tomlEnding) {
+		content, err := io.ReadAll(text)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		s, err := tomlSource(filepath.Base(name), string(content))
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %s", name, message.OneLine(err.Error()))
+		}
+		return []Source{s}, nil
+	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(text))
 	for number := 1; ; number++ {
 		document, err := reader.Read()
@@ -85,7 +102,7 @@ func Read(name string, text io.Reader) (sources []Source, err error) {
 // nodeOf returns the name of a file without its ending.
 func nodeOf(name string) string {
 	name = filepath.Base(name)
-	for _, ending := range []string{".yaml", ".yml", ".json"} {
+	for _, ending := range Endings() {
 		name = strings.TrimSuffix(name, ending)
 	}
 	return name

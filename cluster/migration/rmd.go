@@ -16,7 +16,7 @@ import (
 // rdtLabel is the label of the nodes on which the RDT operator runs its daemon by default.
 const rdtLabel = "feature.node.kubernetes.io/cpu-rdt.RDTL3CA"
 
-// What rmd.toml of the daemon has by default. The cluster does not have that file.
+// What rmd.toml of the daemon has by default. No object of the cluster has that file.
 const (
 	osWays        = 1  // [OSGroup] cacheways
 	sharedWays    = 2  // [CachePool] shared
@@ -151,13 +151,24 @@ func (p *plan) addGroup(s *Source, w workload, begin string) {
 	p.add(s.String(), Line{Kind: s.Kind, Field: "spec", Value: "-", Outcome: ByHand, Says: says})
 }
 
-// cacheSettings returns pools with room for what the workloads have, or nil if there are
-// none. Each node gets pools for the node with the most.
+// cacheSettings returns the pools of the daemon's file. Without it, they have room for what the
+// workloads have, and each node gets pools for the node with the most. nil if there are none.
 func (p *plan) cacheSettings() *deviceclasses.NodeSettings {
-	if len(p.workloads) == 0 {
+	if len(p.workloads) == 0 && p.daemon == nil {
 		return nil
 	}
-	pools := deviceclasses.CachePools{OS: &deviceclasses.CacheWays{Ways: osWays}}
+	settings := &deviceclasses.NodeSettings{Cache: p.poolsOfWorkloads()}
+	if p.daemon != nil {
+		settings.Cache = &p.daemon.pools
+	}
+	if slices.ContainsFunc(p.workloads, func(w workload) bool { return w.ratio != "" }) {
+		settings.Performance = &deviceclasses.NodePerformance{Allow: deviceclasses.AllowClaim}
+	}
+	return settings
+}
+
+func (p *plan) poolsOfWorkloads() *deviceclasses.CachePools {
+	pools := &deviceclasses.CachePools{OS: &deviceclasses.CacheWays{Ways: osWays}}
 	if ways, has := p.waysOf(guaranteed); has {
 		pools.Guaranteed = &deviceclasses.GuaranteedPool{ExclusivePool: deviceclasses.ExclusivePool{Ways: max(ways, 1)}}
 	}
@@ -167,11 +178,7 @@ func (p *plan) cacheSettings() *deviceclasses.NodeSettings {
 	if _, has := p.waysOf(shared); has {
 		pools.Shared = &deviceclasses.SharedPool{Ways: sharedWays, Members: sharedMembers}
 	}
-	settings := &deviceclasses.NodeSettings{Cache: &pools}
-	if slices.ContainsFunc(p.workloads, func(w workload) bool { return w.ratio != "" }) {
-		settings.Performance = &deviceclasses.NodePerformance{Allow: deviceclasses.AllowClaim}
-	}
-	return settings
+	return pools
 }
 
 // waysOf returns how many ways the workloads of a class have on the node where they have the

@@ -15,8 +15,8 @@ func (p *plan) addSteps() {
 		return
 	}
 	step := func(do, breaks string) { p.Steps = append(p.Steps, Step{do, breaks}) }
-	if has(rmdConfigKind) || has(rmdWorkloadKind) {
-		step("delete all RmdWorkloads and the RmdConfig, before the driver is there with cache in its NodeConfig",
+	if has(rmdConfigKind) || has(rmdWorkloadKind) || has(rmdFileKind) {
+		step("delete all RmdWorkloads and the RmdConfig, and stop each RDT daemon, before the driver is there with cache in its NodeConfig",
 			"containers lose their ways until their pods have claims; with both, two programs divide the same caches")
 	}
 	step("install the driver on all nodes, with values.yaml: helm install",

@@ -78,6 +78,7 @@ var kinds = []struct {
 	{rmdGroup, rmdConfigKind, rmdConfigRows},
 	{rmdGroup, rmdWorkloadKind, rmdWorkloadRows},
 	{rmdGroup, rmdStateKind, rmdStateRows},
+	{"", rmdFileKind, rmdFileRows},
 }
 
 // table is the rules by field. A field that only has others in it has none.
@@ -218,7 +219,7 @@ var topologyRows = []row{
 }
 
 var rmdConfigRows = []row{
-	{"spec.rmdImage", "", Gone, "no RDT daemon runs: the driver itself writes to resctrl; its pool sizes are in rmd.toml, so compare [OSGroup], [InfraGroup] and [CachePool] there with cache"},
+	{"spec.rmdImage", "", Gone, "no RDT daemon runs: the driver itself writes to resctrl; the daemon's pools are in its rmd.toml, which migrate reads as a file"},
 	{"spec.deployNodeAgent", "", Gone, "no agent runs: a claim has its ways before its container starts"},
 	{"spec.rmdNodeSelector", "", Replaced, "a profile of the NodeConfig has it as nodeSelector"},
 	{"status", "", Gone, status},

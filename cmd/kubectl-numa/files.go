@@ -44,6 +44,11 @@ func (f files) read(ctx context.Context, s *snapshot.Snapshot) (*snapshot.Snapsh
 
 // each calls use with the name and the text of each file.
 func (f files) each(ctx context.Context, use func(name string, text io.Reader) error) error {
+	return f.eachOf(ctx, extensions[:], use)
+}
+
+// eachOf is each with other name extensions of the files that are read in a folder.
+func (f files) eachOf(ctx context.Context, extensions []string, use func(name string, text io.Reader) error) error {
 	for _, path := range f {
 		if path == "-" {
 			if err := use("standard input", os.Stdin); err != nil {
@@ -57,7 +62,7 @@ func (f files) each(ctx context.Context, use func(name string, text io.Reader) e
 			}
 			continue
 		}
-		names, err := filesOf(path)
+		names, err := filesOf(path, extensions)
 		if err != nil {
 			return fmt.Errorf("--filename: %w", err)
 		}
@@ -80,20 +85,20 @@ func useFile(name string, use func(name string, text io.Reader) error) error {
 }
 
 // filesOf returns the file itself, or the files of a folder.
-func filesOf(path string) (names []string, err error) {
+func filesOf(path string, extensions []string) (names []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
 		return []string{path}, err
 	}
 	// With the separator, the path may be a link to a folder.
 	err = filepath.WalkDir(path+string(filepath.Separator), func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && slices.Contains(extensions[:], strings.ToLower(filepath.Ext(name))) {
+		if err == nil && !entry.IsDir() && slices.Contains(extensions, strings.ToLower(filepath.Ext(name))) {
 			names = append(names, name)
 		}
 		return err
 	})
 	if err == nil && len(names) == 0 {
-		err = fmt.Errorf("folder %q has no %s files", path, strings.Join(extensions[:], ", "))
+		err = fmt.Errorf("folder %q has no %s files", path, strings.Join(extensions, ", "))
 	}
 	return names, err
 }

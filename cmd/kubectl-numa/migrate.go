@@ -28,7 +28,7 @@ type migrate struct {
 func migrateCommand(c cli, command *cobra.Command) runner {
 	m := migrate{reading: c.reads(answerFormats())}
 	m.from.takesFiles = true
-	m.from.files.addTo(command, "`file`, folder or URL with configurations of kubelets and objects; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
+	m.from.files.addTo(command, "`file`, folder or URL with configurations of kubelets and of an RDT daemon, and objects; - is standard input; can be repeated (default: the cluster that kubectl talks to)")
 	m.from.addClusterTo(command)
 	command.Flags().StringVar(&m.dir, "write", "", "`folder` into which to write the files; it must not have them yet")
 	_ = command.MarkFlagDirname("write") // for completion in shells; the flag exists
@@ -66,7 +66,7 @@ func (m *migrate) sources(ctx context.Context) (sources []migration.Source, lack
 		return nil, nil, err
 	}
 	if len(m.from.files) > 0 {
-		err := m.from.files.each(ctx, func(name string, text io.Reader) error {
+		err := m.from.files.eachOf(ctx, migration.Endings(), func(name string, text io.Reader) error {
 			list, err := migration.Read(name, text)
 			sources = append(sources, list...)
 			return err

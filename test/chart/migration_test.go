@@ -14,7 +14,7 @@ import (
 
 // The chart takes the values that kubectl numa migrate writes.
 func TestChartTakesTheValuesOfAMigration(t *testing.T) {
-	inputs, err := filepath.Glob("../../cluster/migration/testdata/*.yaml")
+	inputs, err := filepath.Glob("../../cluster/migration/testdata/*.*ml")
 	if err != nil || len(inputs) < 3 {
 		t.Fatal(inputs, err)
 	}
