@@ -98,8 +98,8 @@ func TestEveryCommandForEveryUser(t *testing.T) {
 		"lint --from-cluster -f " + manifest: {{0, nil}, {0, nil}, nodes},
 		"translate":                          {{0, []string{"cannot be translated: 0 pods"}}, {0, []string{"cannot be translated: 0 pods"}}, nodes},
 		"migrate": {
-			{0, []string{"there is nothing to migrate", "the configz of kubelet " + viewed + " cannot be read"}},
-			{0, []string{"there is nothing to migrate", "the configz of kubelet cannot be read: *" + noProxy}},
+			{2, []string{"error: the plan lacks the configuration of * kubelets: " + viewed + ": "}},
+			{2, []string{"error: the plan lacks the configuration of * kubelets: *" + noProxy}},
 			nodes,
 		},
 		"validate": {

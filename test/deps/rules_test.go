@@ -475,6 +475,7 @@ var modules = []module{
 		},
 		why: "YAML into Kubernetes types, and back",
 	},
+	{"github.com/pelletier/go-toml/v2", []string{"cluster/migration"}, "the file of an RDT daemon"},
 	{"github.com/NVIDIA/go-nvml", []string{"cmd/numa-nvml", "test"}, "NVIDIA's library"},
 	{
 		path:    "github.com/jaypipes/ghw",
