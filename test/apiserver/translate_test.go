@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
@@ -114,6 +115,64 @@ func checkInjected(t *testing.T, admin kubernetes.Interface, namespace, name str
 	}
 }
 
+// checkRollouts changes a Deployment and changes it back, as a rollback does. What kubectl diff
+// asks has no difference, because nothing in a workload is translated.
+func checkRollouts(t *testing.T, admin kubernetes.Interface, namespace, name string) {
+	t.Helper()
+	apply := func(cpus string, dryRun ...string) *appsv1.Deployment {
+		spec := strings.ReplaceAll(unchanged, "cpu: 2", "cpu: "+cpus)
+		text := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: rolls}, spec: {selector: {matchLabels: {app: rolls}}, template: {metadata: {labels: {app: rolls}}, spec: ` + spec + "}}}"
+		made, err := admin.AppsV1().Deployments(namespace).Patch(t.Context(), "rolls", types.ApplyPatchType, []byte(text), metav1.PatchOptions{FieldManager: "user", DryRun: dryRun})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	// newest waits for a pod of the Deployment that was not there before.
+	seen := map[types.UID]bool{}
+	newest := func() (template string) {
+		eventually(t, "the Deployment has another pod", func() bool {
+			list, err := admin.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=rolls"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pod := range list.Items {
+				if pod.DeletionTimestamp == nil && !seen[pod.UID] {
+					seen[pod.UID], template = true, translate.TemplateOf(&pod)
+					return true
+				}
+			}
+			return false
+		})
+		return template
+	}
+	first := apply("2")
+	if got := newest(); got != name {
+		t.Errorf("the pod of the Deployment names template %q, want %q", got, name)
+	}
+	if diff := cmp.Diff(first.Spec, apply("2", metav1.DryRunAll).Spec); diff != "" {
+		t.Errorf("kubectl diff shows (-stored +asked for):\n%s", diff)
+	}
+	apply("4")
+	if got := newest(); got == "" || got == name {
+		t.Errorf("the pod with more CPUs names template %q", got)
+	}
+	apply("2")
+	if err := admin.CoreV1().Pods(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "app=rolls"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := newest(); got != name {
+		t.Errorf("the pod after the rollback names template %q, want %q", got, name)
+	}
+	if err := admin.AppsV1().Deployments(namespace).Delete(t.Context(), "rolls", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pods of the Deployment are gone", func() bool {
+		list, err := admin.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=rolls"})
+		return err == nil && len(list.Items) == 0
+	})
+}
+
 // A real API server asks about the pods that are labelled, and stores what the webhook says.
 // Pods of workloads get the same template. Its claim is generated when it is made, which
 // enforce lets pass.
@@ -178,6 +237,8 @@ func TestUnchangedPodsGetClaims(t *testing.T) {
 		slices.Sort(owners)
 		return slices.Equal(owners, []string{"Job", "ReplicaSet", "StatefulSet"})
 	})
+
+	checkRollouts(t, admin, namespace, name)
 
 	stored, err := pods.Get(t.Context(), pod.Name, metav1.GetOptions{})
 	if err != nil {
