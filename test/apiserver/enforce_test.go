@@ -119,6 +119,7 @@ func TestEnforcedClaimsAreBoundByQuota(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pod.ResourceVersion = "" // the scheduler writes its status meanwhile
 	pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("1")
 	_, err = pods.UpdateResize(t.Context(), "first", pod, metav1.UpdateOptions{})
 	mustRefuse(t, "resize a pod", deniedBy+"spec.containers: the requests lack cpu 1, which the pod's claims may hold", err)
