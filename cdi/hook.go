@@ -97,13 +97,13 @@ func pinHook(claim Claim, z *Zone, h Hook) *specs.Hook {
 		},
 	}
 	if h.LiftQuota && !z.HookCPUs().IsEmpty() && len(claim.QuotaPods) > 0 {
-		hook.Args = append(hook.Args, "--lift-quota="+joined(claim.QuotaPods))
+		hook.Args = append(hook.Args, "--lift-quota="+joined(claim.QuotaPods, QuotaPod.String))
 	}
 	if z.Partition == PartitionNone {
 		return hook
 	}
 	if z.Scope == ScopePod && len(claim.Pods) > 0 {
-		hook.Args = append(hook.Args, "--pods="+joined(claim.Pods))
+		hook.Args = append(hook.Args, "--pods="+joined(claim.Pods, func(uid types.UID) string { return string(uid) }))
 	}
 	if !z.IdleCPUs.IsEmpty() {
 		hook.Args = append(hook.Args, "--idle="+z.IdleCPUs.String())
@@ -111,10 +111,13 @@ func pinHook(claim Claim, z *Zone, h Hook) *specs.Hook {
 	return hook
 }
 
-func joined(pods []types.UID) string {
+// String returns the pod as the hook reads it: UID=MilliCPU.
+func (p QuotaPod) String() string { return fmt.Sprintf("%s=%d", p.UID, p.MilliCPU) }
+
+func joined[T any](pods []T, text func(T) string) string {
 	var list []string
 	for _, pod := range pods {
-		list = append(list, string(pod))
+		list = append(list, text(pod))
 	}
 	return strings.Join(list, ",")
 }

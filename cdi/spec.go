@@ -80,13 +80,20 @@ type Claim struct {
 	// Pods are the UIDs of the pods that the scopes of the shares were decided for. The hook
 	// makes no partition of another pod's cgroup. Empty: of any pod's.
 	Pods []types.UID
-	// QuotaPods are the UIDs of the pods that have no CPU limit of their own: their quota is
-	// the sum of those of their containers.
-	QuotaPods []types.UID
+	// QuotaPods are the pods that have no CPU limit of their own.
+	QuotaPods []QuotaPod
 
 	// Note is stored in the spec as an annotation. [Store.Notes] reads it back.
 	// Runtimes ignore it, but refuse a spec with more than 256 KiB of annotations.
 	Note string
+}
+
+// QuotaPod is a pod without a CPU limit of its own (spec.resources).
+type QuotaPod struct {
+	UID types.UID `json:"uid"`
+	// MilliCPU is what the CPU limits of its containers add up to, in thousandths of a CPU; 0:
+	// not each of them has one, so that Kubernetes gives the pod no quota.
+	MilliCPU int64 `json:"milliCPU"`
 }
 
 // Share is what one allocation result of a claim holds.
@@ -218,7 +225,11 @@ func (c Claim) Validate() error {
 			return fmt.Errorf("claim %s %q: %s", name.what, name.value, problems[0])
 		}
 	}
-	for _, pod := range slices.Concat(c.Pods, c.QuotaPods) {
+	pods := slices.Clone(c.Pods)
+	for _, pod := range c.QuotaPods {
+		pods = append(pods, pod.UID)
+	}
+	for _, pod := range pods {
 		if problems := validation.IsDNS1123Label(string(pod)); len(problems) > 0 {
 			return fmt.Errorf("claim %s/%s: uid of pod %q: %s", c.Namespace, c.Name, pod, problems[0])
 		}

@@ -101,16 +101,16 @@ func TestHookIsToldWhoseQuotasItLifts(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		hook Hook
-		pods []types.UID
+		pods []QuotaPod
 		zone Zone
 		want string
 	}{
-		{"container", lifting, []types.UID{"p1", "p2"}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionRoot, Scope: ScopeContainer}, "--lift-quota=p1,p2"},
-		{"no partition", lifting, []types.UID{"p1"}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionNone, Scope: ScopeContainer}, "--lift-quota=p1"},
+		{"container", lifting, []QuotaPod{{"p1", 2500}, {"p2", 0}}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionRoot, Scope: ScopeContainer}, "--lift-quota=p1=2500,p2=0"},
+		{"no partition", lifting, []QuotaPod{{"p1", 2000}}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionNone, Scope: ScopeContainer}, "--lift-quota=p1=2000"},
 		{"pods with limits", lifting, nil, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionRoot, Scope: ScopeContainer}, ""},
-		{"keep", hook, []types.UID{"p1"}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionRoot, Scope: ScopeContainer}, ""},
-		{"mixed", lifting, []types.UID{"p1"}, Zone{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0), Mixed: true, Partition: PartitionNone, Scope: ScopeContainer}, ""},
-		{"memory only", lifting, []types.UID{"p1"}, Zone{Mems: cpuset.New(0), Partition: PartitionNone, Scope: ScopeContainer}, ""},
+		{"keep", hook, []QuotaPod{{"p1", 2000}}, Zone{CPUs: cpuset.New(2, 3), Partition: PartitionRoot, Scope: ScopeContainer}, ""},
+		{"mixed", lifting, []QuotaPod{{"p1", 2000}}, Zone{CPUs: cpuset.New(2, 3), Mems: cpuset.New(0), Mixed: true, Partition: PartitionNone, Scope: ScopeContainer}, ""},
+		{"memory only", lifting, []QuotaPod{{"p1", 2000}}, Zone{Mems: cpuset.New(0), Partition: PartitionNone, Scope: ScopeContainer}, ""},
 	} {
 		claim := Claim{UID: uid, Namespace: "default", Name: "c", QuotaPods: row.pods, Shares: []Share{{Request: "r", Device: "numa-0", Kind: &row.zone}}}
 		spec, err := Render(claim, row.hook)
@@ -184,7 +184,7 @@ func TestRenderRefusesWhatTheHookWould(t *testing.T) {
 		"two slashes":   func(c *Claim) { c.Shares[0].Request = "a/b/c" },
 		"empty subname": func(c *Claim) { c.Shares[0].Request = "a/" },
 		"device":        func(c *Claim) { c.Shares[0].Device = "numa_0" },
-		"quota pod":     func(c *Claim) { c.QuotaPods = []types.UID{"a,b --records=/etc"} },
+		"quota pod":     func(c *Claim) { c.QuotaPods = []QuotaPod{{UID: "a,b --records=/etc"}} },
 		"no shares":     func(c *Claim) { c.Shares = nil },
 		"no partition":  func(c *Claim) { c.Shares[0].Kind.(*Zone).Partition = "" },
 		"partition":     func(c *Claim) { c.Shares[0].Kind.(*Zone).Partition = "member" },

@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
@@ -85,21 +87,43 @@ func (p *planner) podsOf(claim *resourceapi.ResourceClaim, recorded []types.UID)
 	return slices.Compact(pods)
 }
 
-// quotaPods returns those of the grant's pods that have no CPU limit of their own, ascending.
-// A pod that was read says so now; for others, the record counts.
-func quotaPods(all, recorded []types.UID, read []*corev1.Pod) (list []types.UID) {
-	limited := make(map[types.UID]bool)
+// quotaPods returns those of the grant's pods that have no CPU limit of their own, by UID in
+// ascending order. A pod that was read says so now; for others, the record counts.
+func quotaPods(all []types.UID, recorded []cdi.QuotaPod, read []*corev1.Pod) (list []cdi.QuotaPod) {
+	known := make(map[types.UID]cdi.QuotaPod)
 	for _, pod := range recorded {
-		limited[pod] = false
+		known[pod.UID] = pod
 	}
 	for _, pod := range read {
-		own := pod.Spec.Resources
-		limited[pod.UID] = own != nil && !own.Limits.Cpu().IsZero()
+		delete(known, pod.UID)
+		if own := pod.Spec.Resources; own == nil || own.Limits.Cpu().IsZero() {
+			known[pod.UID] = cdi.QuotaPod{UID: pod.UID, MilliCPU: milliLimit(pod)}
+		}
 	}
-	for _, pod := range all {
-		if has, known := limited[pod]; known && !has {
+	for _, uid := range all {
+		if pod, is := known[uid]; is {
 			list = append(list, pod)
 		}
 	}
 	return list
+}
+
+// mostMilli is more than what any machine has.
+const mostMilli = 1 << 32
+
+// milliLimit is the CPU quota that the kubelet gives the pod, in thousandths of a CPU; 0 if it
+// gives none (ResourceConfigForPod in pkg/kubelet/cm of Kubernetes).
+func milliLimit(pod *corev1.Pod) int64 {
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			if containers[i].Resources.Limits.Cpu().IsZero() {
+				return 0
+			}
+		}
+	}
+	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
+	if milli := limits.Cpu().MilliValue(); milli > 0 && milli <= mostMilli {
+		return milli
+	}
+	return 0
 }

@@ -218,9 +218,12 @@ func TestSpecSaysWhoseQuotasAreLifted(t *testing.T) {
 	disk := newDisk(t)
 	driver := disk.open()
 	wanted := claim("a", result("r", "numa-0", 2))
-	pod := func(uid types.UID, limit string) *corev1.Pod {
-		pod := podOf("main:a")
+	pod := func(uid types.UID, limit string, containers ...string) *corev1.Pod {
+		pod := podOf("main:a main:")
 		pod.UID = uid
+		for i, limit := range containers {
+			pod.Spec.Containers[i].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}
+		}
 		if limit != "" {
 			pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}}
 		}
@@ -233,10 +236,10 @@ func TestSpecSaysWhoseQuotasAreLifted(t *testing.T) {
 	}{
 		{[]types.UID{"p1"}, nil, ""},
 		{[]types.UID{"p1"}, []*corev1.Pod{pod("p1", "4")}, ""},
-		{[]types.UID{"p1"}, []*corev1.Pod{pod("p1", "")}, "p1"},
-		{[]types.UID{"p1"}, nil, "p1"}, // from the record
-		{[]types.UID{"p2", "p1", "p3", "p4"}, []*corev1.Pod{pod("p3", "4"), pod("p2", "")}, "p1,p2"},
-		{[]types.UID{"p2", "p1"}, []*corev1.Pod{pod("p2", "4"), pod("p1", "")}, "p1"},
+		{[]types.UID{"p1"}, []*corev1.Pod{pod("p1", "", "2", "500m")}, "p1=2500"},
+		{[]types.UID{"p1"}, nil, "p1=2500"}, // from the record
+		{[]types.UID{"p2", "p1", "p3", "p4"}, []*corev1.Pod{pod("p3", "4"), pod("p2", "", "2")}, "p1=2500,p2=0"},
+		{[]types.UID{"p2", "p1"}, []*corev1.Pod{pod("p2", "4"), pod("p1", "", "2", "5T")}, "p1=0"},
 		{[]types.UID{"p2"}, nil, ""},
 	} {
 		mustPrepare(t, driver, reserved(wanted, step.reservedFor...), step.read...)

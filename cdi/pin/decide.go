@@ -104,7 +104,7 @@ func wishes(boot, container string, scope Scope, claim Claim) []record {
 		return []record{{Boot: boot, Cgroup: container, Scope: ScopeContainer, Claims: []Claim{claim}}}
 	}
 	pod, own := claim, claim
-	pod.Mems, pod.LiftQuota, own.Partition, own.Later = cpuset.Set{}, false, PartitionNone, false
+	pod.Mems, pod.LiftQuota, pod.PodLimit, own.Partition, own.Later = cpuset.Set{}, false, 0, PartitionNone, false
 	return []record{
 		{Boot: boot, Cgroup: path.Dir(container), Scope: ScopePod, Claims: []Claim{pod}},
 		{Boot: boot, Cgroup: container, Scope: ScopeContainer, Claims: []Claim{own}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -21,6 +22,9 @@ const (
 	firstRetry, lastRetry = 50 * time.Millisecond, 400 * time.Millisecond
 	// alsoEvery is how often the keeper calls Also if no event asks for it.
 	alsoEvery = 5 * time.Second
+
+	// liftedEvery is how long nothing more is logged about a quota that was lifted.
+	liftedEvery = time.Minute
 	// settleTime lets all events of one hook arrive before the keeper looks.
 	settleTime = 20 * time.Millisecond
 )
@@ -41,10 +45,11 @@ type Keeper struct {
 	Also   func() error
 	AlsoOn []string
 
-	counts Counts              // what it has done
-	told   map[string]string   // what was last logged about a cgroup, the records or inotify, while that is at fault
-	states kernelfs.FirstLines // of the recorded cgroups at the last look
-	asked  time.Time           // when Also was last called
+	counts Counts               // what it has done
+	told   map[string]string    // what was last logged about a cgroup, the records or inotify, while that is at fault
+	states kernelfs.FirstLines  // of the recorded cgroups at the last look
+	lifted map[string]time.Time // when it was last logged that the quota of a file was lifted
+	asked  time.Time            // when Also was last called
 }
 
 // Run keeps the recorded cgroups as they should be until the context ends, which it
@@ -306,11 +311,25 @@ func (k *Keeper) repair(events *watch, seen *view) error {
 		k.Log(fmt.Sprintf("repaired cgroup %s of claim %s: %v", d.Cgroup, d.names(), v.causes[i]))
 	}
 	lifted, err := k.Host.settleQuotas(v.live, quotaWrites)
-	for _, w := range lifted {
-		k.Log(fmt.Sprintf("lifted a CPU quota that only throttles: %s <- %s", w.File, w.Value))
-	}
+	k.tellLifted(lifted, time.Now())
 	k.tell("quotas", err) // no reason to look again soon: the next write to the file is an event
 	return errors.Join(errs...)
+}
+
+// tellLifted logs what was lifted, each file at most once in liftedEvery: a program may write it
+// again and again.
+func (k *Keeper) tellLifted(lifted []Write, now time.Time) {
+	maps.DeleteFunc(k.lifted, func(_ string, told time.Time) bool { return now.Sub(told) >= liftedEvery })
+	for _, w := range lifted {
+		if _, told := k.lifted[w.File]; told {
+			continue
+		}
+		if k.lifted == nil {
+			k.lifted = make(map[string]time.Time)
+		}
+		k.lifted[w.File] = now
+		k.Log(fmt.Sprintf("lifted a CPU quota that only throttles: %s <- %s", w.File, w.Value))
+	}
 }
 
 // tell logs err, unless it is what was last logged about the same thing.

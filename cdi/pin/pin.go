@@ -132,7 +132,7 @@ func Pin(h Host, container string, scope Scope, claim Claim) error {
 	h.planned = &planned
 	err = h.carryOut(live, admitted, work)
 	if err == nil {
-		// A quota stops no container. The keeper tries again, and says what is wrong.
+		// A quota stops no container. The keeper tries again when it looks, and says what is wrong.
 		_, _ = h.settleQuotas(admitted, firstQuotaWrites)
 		return nil
 	}

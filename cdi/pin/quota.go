@@ -3,6 +3,7 @@ package pin
 import (
 	"fmt"
 	"io/fs"
+	"math/bits"
 	"path"
 	"strconv"
 	"strings"
@@ -30,6 +31,12 @@ func (q quota) isLimit() bool { return q.time > 0 }
 
 // fits reports whether so many CPUs have no more time than the quota.
 func (q quota) fits(cpus int) bool { return q.time >= uint64(cpus)*q.period }
+
+// isSum reports whether it is no less than limits that add up to so many thousandths of a CPU.
+func (q quota) isSum(limits int64) bool {
+	high, thousandths := bits.Mul64(uint64(limits), q.period)
+	return limits > 0 && high == 0 && q.time >= thousandths/1000
+}
 
 // lifted returns the write that lifts it.
 func (q quota) lifted() Write { return Write{q.file, fmt.Sprintf("%s %d", noQuota, q.period)} }
@@ -78,10 +85,28 @@ func (r record) lifts() bool {
 	return true
 }
 
+// podLimit returns the PodLimit that all claims with CPUs agree on, or the largest one; 0 if
+// one has none.
+func (r record) podLimit() (limit int64) {
+	for _, claim := range r.Claims {
+		if claim.CPUs.IsEmpty() {
+			continue
+		}
+		if claim.PodLimit == 0 {
+			return 0
+		}
+		limit = max(limit, claim.PodLimit)
+	}
+	return limit
+}
+
 // quotaCgroups returns the cgroups in which the quota of the record's container may be. The
 // last one is the pod's.
 func (r record) quotaCgroups() []string {
-	return []string{path.Join(r.Cgroup, innerCgroup), r.Cgroup, r.pod()}
+	if r.Inner {
+		return []string{path.Join(r.Cgroup, innerCgroup), r.Cgroup, r.pod()}
+	}
+	return []string{r.Cgroup, r.pod()}
 }
 
 // readQuotas returns the quotas of the container and of its pod.
@@ -110,11 +135,17 @@ func quotaFiles(mount string, records []record) (files []string) {
 	return files
 }
 
-// withQuotas returns the records with the quotas that their containers had before the first
-// one was lifted.
+// withQuotas returns the records of a container that has not started with the quotas that it
+// had before the first one was lifted.
 func withQuotas(cgroups fs.FS, admitted []record) []record {
 	for i, r := range admitted {
-		if r.Quota != "" || !r.lifts() {
+		if !r.lifts() {
+			continue
+		}
+		if info, err := fs.Stat(cgroups, path.Join(r.Cgroup, innerCgroup)); err == nil {
+			admitted[i].Inner = info.IsDir()
+		}
+		if r.Quota != "" {
 			continue
 		}
 		if q, err := readQuota(cgroups, r.Cgroup); err == nil && q.isLimit() { // one that cannot be read is not lifted
@@ -128,10 +159,11 @@ func withQuotas(cgroups fs.FS, admitted []record) []record {
 // CPUs fit in limits nothing: the container cannot use more. It throttles all the same,
 // because the kernel gives it to CPUs in slices. A smaller one is meant, and stays.
 //
-// That of the pod is the sum of those of its containers, so it limits nothing as long as each
-// container has its own, or CPUs of its own. It is lifted for the first container that has
-// no quota left, as the kubelet does for exclusive CPUs.
-func planQuota(container []quota, pod quota, cpus int) (writes []Write) {
+// That of the pod limits nothing if it is no less than the sum of those of its containers, each
+// of which has its own, or CPUs of its own. It is lifted for the first container that has
+// no quota left, as the kubelet does for exclusive CPUs. A smaller one is the pod's own limit,
+// which a resize may have added.
+func planQuota(container []quota, pod quota, cpus int, podLimit int64) (writes []Write) {
 	limited := false
 	for _, q := range container {
 		switch {
@@ -142,7 +174,7 @@ func planQuota(container []quota, pod quota, cpus int) (writes []Write) {
 			limited = true
 		}
 	}
-	if pod.isLimit() && !limited {
+	if pod.isLimit() && !limited && pod.isSum(podLimit) {
 		writes = append(writes, pod.lifted())
 	}
 	return writes
@@ -172,7 +204,7 @@ func quotaWrites(cgroups fs.FS, r record) ([]Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	return planQuota(container, pod, r.wish().CPUs.Size()), nil
+	return planQuota(container, pod, r.wish().CPUs.Size(), r.podLimit()), nil
 }
 
 // firstQuotaWrites returns the same for a hook, before the container starts: it may have lifted

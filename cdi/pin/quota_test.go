@@ -13,18 +13,22 @@ func TestQuotasThatAreLifted(t *testing.T) {
 		container []string // as the kernel shows them
 		pod       string
 		cpus      int
+		podLimit  int64
 		want      string // what is lifted
 	}{
-		{"as many CPUs", []string{"400000 100000"}, "500000 100000", 4, "c0 pod"},
-		{"more", []string{"400001 100000"}, "500000 100000", 4, "c0 pod"},
-		{"less", []string{"399999 100000"}, "500000 100000", 4, ""},
-		{"another period", []string{"20000 5000"}, "20000 5000", 4, "c0 pod"},
-		{"none", []string{"max 100000"}, "max 100000", 4, ""},
-		{"only the pod's is left", []string{"max 100000"}, "400000 100000", 4, "pod"},
-		{"process in a child", []string{"400000 100000", "max 100000"}, "400000 100000", 4, "c0 pod"},
-		{"a child with less", []string{"400000 100000", "100000 100000"}, "400000 100000", 4, "c0"},
-		{"no cpu controller", []string{""}, "", 4, ""},
-		{"pod without one", []string{"400000 100000"}, "max 100000", 4, "c0"},
+		{"as many CPUs", []string{"400000 100000"}, "500000 100000", 4, 5000, "c0 pod"},
+		{"more", []string{"400001 100000"}, "500000 100000", 4, 5000, "c0 pod"},
+		{"less", []string{"399999 100000"}, "500000 100000", 4, 5000, ""},
+		{"another period", []string{"20000 5000"}, "20000 5000", 4, 4000, "c0 pod"},
+		{"none", []string{"max 100000"}, "max 100000", 4, 4000, ""},
+		{"only the pod's is left", []string{"max 100000"}, "400000 100000", 4, 4000, "pod"},
+		{"process in a child", []string{"400000 100000", "max 100000"}, "400000 100000", 4, 4000, "c0 pod"},
+		{"a child with less", []string{"400000 100000", "100000 100000"}, "400000 100000", 4, 4000, "c0"},
+		{"no cpu controller", []string{""}, "", 4, 4000, ""},
+		{"pod with a smaller one", []string{"400000 100000"}, "399999 100000", 4, 4000, "c0"},
+		{"a container of the pod has none", []string{"400000 100000"}, "500000 100000", 4, 0, "c0"},
+		{"limits that no machine has", []string{"400000 100000"}, "500000 100000", 4, 1 << 62, "c0"},
+		{"pod without one", []string{"400000 100000"}, "max 100000", 4, 4000, "c0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			read := func(cgroup, line string) quota {
@@ -43,7 +47,7 @@ func TestQuotasThatAreLifted(t *testing.T) {
 				container = append(container, read(fmt.Sprintf("c%d", i), line))
 			}
 			var got []string
-			for _, w := range planQuota(container, read("pod", test.pod), test.cpus) {
+			for _, w := range planQuota(container, read("pod", test.pod), test.cpus, test.podLimit) {
 				got = append(got, w.File)
 				if _, period, _ := strings.Cut(test.pod, " "); w.Value != "max "+period {
 					t.Errorf("writes %q", w.Value)

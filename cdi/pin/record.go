@@ -48,8 +48,11 @@ type Claim struct {
 	// without the claim may run in it, so its cgroup becomes no partition.
 	Later bool `json:"later,omitempty"`
 	// LiftQuota says that the CPU quota of a container may be lifted if its CPUs fit in it, and
-	// then that of its pod: it is the sum of those of the pod's containers.
+	// then that of its pod if it is no less than PodLimit.
 	LiftQuota bool `json:"liftQuota,omitempty"`
+	// PodLimit is what the limits of the pod's containers add up to, in thousandths of a CPU;
+	// 0: not each container has one, or it is not known.
+	PodLimit int64 `json:"podLimit,omitempty"`
 
 	Policy PolicyFault `json:"policy,omitzero"` // of the container; empty if it has the claim's memory policy, or if there is none
 }
@@ -66,6 +69,9 @@ type record struct {
 
 	// Quota is the CPU quota of the container before the first hook lifted it; empty: none
 	Quota string `json:"quota,omitempty"`
+	// Inner says that the runtime had made innerCgroup before the container started. One that
+	// came later is the container's own.
+	Inner bool `json:"inner,omitempty"`
 }
 
 const (
@@ -110,7 +116,8 @@ func (r record) with(claim Claim) record {
 	}
 	r.Claims = slices.Clone(r.Claims)
 	r.Claims[i].Pinning = r.Claims[i].united(claim.Pinning)
-	r.Claims[i].Later, r.Claims[i].LiftQuota = claim.Later, claim.LiftQuota // the claim may have been prepared again since
+	// The claim may have been prepared again since.
+	r.Claims[i].Later, r.Claims[i].LiftQuota, r.Claims[i].PodLimit = claim.Later, claim.LiftQuota, claim.PodLimit
 	return r
 }
 

@@ -39,10 +39,10 @@ func TestRecordIsReadAsItIsWritten(t *testing.T) {
 // The fields are left out where no quota is lifted: other builds read such records.
 func TestRecordSaysWhichQuotaWasLifted(t *testing.T) {
 	r := someRecord()
-	r.Claims[0].LiftQuota, r.Quota = true, "200000 100000"
+	r.Claims[0].LiftQuota, r.Claims[0].PodLimit, r.Quota, r.Inner = true, 2500, "200000 100000", true
 	data, err := r.render()
-	want := strings.Replace(someText, `"partition":"root"}`, `"partition":"root","liftQuota":true}`, 1)
-	want = strings.Replace(want, "]}\n", `],"quota":"200000 100000"}`+"\n", 1)
+	want := strings.Replace(someText, `"partition":"root"}`, `"partition":"root","liftQuota":true,"podLimit":2500}`, 1)
+	want = strings.Replace(want, "]}\n", `],"quota":"200000 100000","inner":true}`+"\n", 1)
 	if err != nil || string(data) != want {
 		t.Errorf("rendered %s (%v), want %s", data, err, want)
 	}

@@ -52,6 +52,7 @@ var scenarios = []struct {
 	{"slice of the host", sliceOfHost},
 	{"quotas that only throttle", throttlingQuotas},
 	{"quota for several requests of a container", quotaOfSeveralRequests},
+	{"quota of a cgroup that a container has made", quotaOfACgroupOfTheContainer},
 }
 
 func TestScenarios(t *testing.T) {
@@ -678,9 +679,11 @@ func TestKernelWithoutExclusiveCPUs(t *testing.T) {
 	mustRepair(m, "released cgroup "+ctrA)
 }
 
-// liftable is a claim on a node that lifts quotas.
-func liftable(claim Claim) Claim {
-	claim.LiftQuota = true
+// liftable is a claim on a node that lifts quotas, in a pod whose limits add up to 2 CPUs.
+func liftable(claim Claim) Claim { return liftableIn(2000, claim) }
+
+func liftableIn(podLimit int64, claim Claim) Claim {
+	claim.LiftQuota, claim.PodLimit = true, podLimit
 	return claim
 }
 
@@ -709,7 +712,7 @@ func throttlingQuotas(m machine) {
 	limits := map[string]string{ctrA: "200000 100000", main: "200000 100000", sidecarA: "50000 100000", podA: "250000 100000"}
 	lifted := map[string]string{ctrA: none, main: none, sidecarA: "50000 100000", podA: none}
 	limit(m, limits)
-	mustPin(m, ctrA, ScopeContainer, liftable(claimed("job", "2-3", "1", PartitionRoot)))
+	mustPin(m, ctrA, ScopeContainer, liftableIn(2500, claimed("job", "2-3", "1", PartitionRoot)))
 	checkQuotas(m, lifted)
 	if lines := keep(m); len(lines) > 0 {
 		m.Errorf("the keeper says %q", lines)
@@ -727,7 +730,10 @@ func throttlingQuotas(m machine) {
 	checkQuotas(m, less)
 	limit(m, map[string]string{ctrA: "3000 1000", main: "3000 1000"})
 	mustRepair(m, "lifted")
-	checkQuotas(m, map[string]string{ctrA: "max 1000", main: "max 1000", podA: none})
+	checkQuotas(m, map[string]string{ctrA: "max 1000", main: "max 1000", podA: less[podA]}) // which a resize has given the pod itself
+	limit(m, map[string]string{podA: "250000 100000"})
+	mustRepair(m, "lifted")
+	checkQuotas(m, map[string]string{podA: none})
 	// Another container that keeps its own leaves the pod's alone.
 	mustPin(m, sidecarA, ScopeContainer, claimed("other", "4", "1", PartitionRoot))
 	limit(m, map[string]string{sidecarA: "100000 100000"})
@@ -736,12 +742,25 @@ func throttlingQuotas(m machine) {
 	}
 }
 
+// A container may make a cgroup with the name of crun's.
+func quotaOfACgroupOfTheContainer(m machine) {
+	const own = ctrA + "/" + innerCgroup
+	running(m, pauseA, ctrA)
+	limit(m, map[string]string{ctrA: "200000 100000"})
+	mustPin(m, ctrA, ScopeContainer, liftable(claimed("job", "2-3", "1", PartitionRoot)))
+	m.end(ctrA)
+	running(m, own)
+	limit(m, map[string]string{ctrA: "200000 100000", own: "200000 100000"})
+	mustRepair(m, "lifted a CPU quota that only throttles: "+ctrA+"/cpu.max <- max 100000")
+	checkQuotas(m, map[string]string{ctrA: "max 100000", own: "200000 100000"})
+}
+
 // The first of two hooks does not know that the container has more CPUs than its quota allows.
 func quotaOfSeveralRequests(m machine) {
 	const main = ctrA + "/" + innerCgroup
 	running(m, pauseA, main)
 	limit(m, map[string]string{ctrA: "300000 100000", main: "300000 100000", podA: "300000 100000"})
-	first, second := liftable(claimed("job", "2-3", "1", PartitionRoot)), liftable(claimed("job", "4-5", "1", PartitionRoot))
+	first, second := liftableIn(3000, claimed("job", "2-3", "1", PartitionRoot)), liftableIn(3000, claimed("job", "4-5", "1", PartitionRoot))
 	mustPin(m, ctrA, ScopeContainer, first)
 	checkQuotas(m, map[string]string{ctrA: "max 100000", main: "max 100000", podA: "max 100000"})
 	for range 2 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ type config struct {
 	claim         pin.Claim
 	scope         pin.Scope
 	pods          []string   // those that scope was decided for; nil: all
-	quotaPods     []string   // those whose CPU quotas may be lifted
+	quotaPods     []quotaPod // those whose CPU quotas may be lifted
 	idle          cpuset.Set // the part of the claim's CPUs that the container must not run on
 	lock, records string
 	dryRun        bool // print the plan, and change nothing
@@ -111,7 +112,29 @@ func planText(plan pin.Plan) string {
 // scope was decided for, and whether its CPU quotas may be lifted.
 func (c *config) setPod(container string) {
 	c.claim.Later = c.scope == pin.ScopePod && c.pods != nil && !pin.InPod(container, c.pods)
-	c.claim.LiftQuota = pin.InPod(container, c.quotaPods)
+	for _, pod := range c.quotaPods {
+		if pin.InPod(container, []string{pod.uid}) {
+			c.claim.LiftQuota, c.claim.PodLimit = true, pod.limit
+		}
+	}
+}
+
+// quotaPod is a pod and what the CPU limits of its containers add up to, in thousandths.
+type quotaPod struct {
+	uid   string
+	limit int64
+}
+
+func parseQuotaPods(list string) (pods []quotaPod, err error) {
+	for item := range strings.SplitSeq(list, ",") {
+		uid, limit, _ := strings.Cut(item, "=")
+		milli, err := strconv.ParseInt(limit, 10, 64)
+		if err != nil || milli < 0 || uid == "" {
+			return nil, fmt.Errorf("%q, want UID=LIMIT with a limit of 0 or more", item)
+		}
+		pods = append(pods, quotaPod{uid, milli})
+	}
+	return pods, nil
 }
 
 // recordUse records that the container uses the claim. Nothing pins it.
@@ -181,9 +204,9 @@ func parsePin(call cli.Call) (c config, err error) {
 		c.pods = strings.Split(list, ",")
 		return nil
 	})
-	flags.Func("lift-quota", "`UIDs` of the pods whose CPU quotas are lifted if the claim's CPUs fit in them (default: none)", func(list string) error {
-		c.quotaPods = strings.Split(list, ",")
-		return nil
+	flags.Func("lift-quota", "`PODS` whose CPU quotas are lifted if the claim's CPUs fit in them: UID=LIMIT,…, the limit in thousandths of a CPU (default: none)", func(list string) (err error) {
+		c.quotaPods, err = parseQuotaPods(list)
+		return err
 	})
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print what would be written to the kernel, and change nothing")
 	if err := call.ParseAll(flags, "uid", "claim"); err != nil {

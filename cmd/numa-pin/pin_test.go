@@ -187,7 +187,7 @@ func TestPinLiftsQuotasOfItsPods(t *testing.T) {
 		for _, cgroup := range cgroups {
 			files.Write(t, cgroup+"/cpu.max", "400000 100000\n")
 		}
-		args := pinArgs(t, "--cpus=4-7", "--partition=none", "--lift-quota="+known)
+		args := pinArgs(t, "--cpus=4-7", "--partition=none", "--lift-quota="+known+"=4000")
 		if _, err := runWith(t.Context(), host, ociState, args...); err != nil {
 			t.Fatal(err)
 		}

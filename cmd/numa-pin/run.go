@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, at host, std streams) error {
 		return cli.Command{Name: name, Args: claim + args + files, About: about, Run: func(_ context.Context, c cli.Call) error { return run(c, at, std) }}
 	}
 	return cli.Program{Name: "numa-pin", Commands: []cli.Command{
-		hook("pin", "[--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none] [--scope=container|pod [--pods=UIDS]] [--idle=LIST] [--lift-quota=UIDS] [--dry-run]",
+		hook("pin", "[--cpus=LIST] [--mems=LIST] [--partition=root|isolated|none] [--scope=container|pod [--pods=UIDS]] [--idle=LIST] [--lift-quota=PODS] [--dry-run]",
 			"Gives the container whose OCI state is on standard input the CPUs and NUMA nodes of a claim.", runPin),
 		hook("use", "[--function=ADDRESS [--nodes=NUMBERS]]",
 			"Records that the container whose OCI state is on standard input uses a claim.", runUse),

@@ -25,7 +25,7 @@ import (
 func sampleCheckpoint() Checkpoint {
 	latency := 0
 	return Checkpoint{Version: checkpointVersion, BootID: "boot-1", Grants: []Grant{
-		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Pods: []types.UID{"uid-p", "uid-q"}, QuotaPods: []types.UID{"uid-q"}, Shares: []Share{
+		{UID: "uid-a", Namespace: "default", Name: "a", Order: 2, Pods: []types.UID{"uid-p", "uid-q"}, QuotaPods: []cdi.QuotaPod{{UID: "uid-p"}, {UID: "uid-q", MilliCPU: 2500}}, Shares: []Share{
 			{Request: "main/sub", Device: "numa-1", Kind: &ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(4, 5), Why: "for a reason", MemoryBytes: 1 << 30, IdleCPUs: cpuset.New(5), Partition: "isolated", Scope: ScopePod, Mixed: true, SharedCPUs: cpuset.New(0, 1, 6), MemoryPolicy: "bind"}},
 			{Request: "memory", Device: "numa-2", Kind: &ZoneShare{NUMANodes: []int{2}, HugepageBytes: map[string]uint64{"2Mi": 4 << 20, "1Gi": 1 << 30}}},
 		}},

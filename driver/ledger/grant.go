@@ -25,9 +25,8 @@ type Grant struct {
 	// order: those for which it was reserved when the kubelet prepared it. The kubelet does
 	// not prepare it again for a later pod. That one is known by the record of its hook.
 	Pods []types.UID `json:"pods,omitempty"`
-	// QuotaPods are those of Pods that had no CPU limit of their own (spec.resources) when the
-	// claim was prepared. Their CPU quota is the sum of those of their containers.
-	QuotaPods []types.UID `json:"quotaPods,omitempty"`
+	// QuotaPods are those of Pods that had no CPU limit of their own when the claim was prepared.
+	QuotaPods []cdi.QuotaPod `json:"quotaPods,omitempty"`
 	// Unprepared says that the kubelet has unprepared the claim while its containers still
 	// ran. The grant ends when they have ended.
 	Unprepared bool `json:"unprepared,omitempty"`

@@ -148,6 +148,33 @@ var _ = Describe("CPU quotas of a pod with a lower limit than the CPUs of its cl
 	})
 })
 
+var _ = Describe("CPU quota of a pod that a resize gives a limit of its own", ofKernel, func() {
+	It("stays if it is less than the limits of its containers", func(ctx context.Context) {
+		release, err := client.Release(cluster.Kubernetes.Discovery())
+		Expect(err).NotTo(HaveOccurred())
+		if node.counts || release == client.Release136 {
+			Skip("the kubelet adds the CPUs of claims to limits, or resizes no container that has claims")
+		}
+		core := oneCore(ctx)
+		own := core.cpus * 1000
+		pod := withLimit(claimPod("resized", core), own)
+		pod.Spec.Containers = append(pod.Spec.Containers, plainContainer("worker"))
+		worker := limitedTo(400)
+		worker.Requests = limitedTo(100).Limits
+		pod.Spec.Containers[1].Resources = worker
+		pod = waitRunning(ctx, createClaimed(ctx, createNamespace(ctx, "resized"), pod, core))
+		cgroup := inKernel(snapshot(ctx), pod).Cgroup
+		expectQuotas(ctx, cgroup, noQuota, noQuota)
+
+		limits := fmt.Sprintf(`{"spec": {"resources": {"requests": {"cpu": "%[1]dm"}, "limits": {"cpu": "%[1]dm"}}}}`, own+200)
+		_, err = cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(limits), metav1.PatchOptions{}, "resize")
+		Expect(err).NotTo(HaveOccurred())
+		expectQuotas(ctx, cgroup, noQuota, quotaOf(own+200))
+		time.Sleep(repairTime)
+		expectQuotas(ctx, cgroup, noQuota, quotaOf(own+200))
+	})
+})
+
 // quotaOf is cpu.max for a limit.
 func quotaOf(milli int64) string { return fmt.Sprintf("%d 100000", milli*100) }
 
