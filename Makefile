@@ -288,7 +288,7 @@ devices-images:
 
 # What upgrade-test upgrades from: a tag or a commit. Without tags, it is the last commit that
 # changed a format, or labels of the chart.
-FROM ?= $(or $(shell git tag --list 'v*' --sort=-version:refname | head -n 1),68bd5d47a5b9388cf1b725b674b930801cc02aa1)
+FROM ?= $(or $(shell git tag --list 'v*' --sort=-version:refname | head -n 1),410653b2b641650264b20a7bdfb35edb1d204fa4)
 
 # Built outside of this folder: go would take it for a part of the module.
 .PHONY: upgrade-from
