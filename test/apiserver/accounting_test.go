@@ -150,8 +150,11 @@ func (o office) fill() (count int) {
 func (o office) mustClaim() {
 	o.t.Helper()
 	for _, name := range []string{"a", "b"} {
-		if why := o.run(name, 0, 4); why != "" {
-			o.t.Fatalf("pod %s: %s", name, why)
+		if why := o.run(name, 0, 4); why != "" { // perhaps from before the scheduler knew the slices
+			eventually(o.t, "pod "+name+" is bound, of which the scheduler said "+why, func() bool {
+				pod, err := o.admin.CoreV1().Pods(metav1.NamespaceDefault).Get(o.t.Context(), name, metav1.GetOptions{})
+				return err == nil && pod.Spec.NodeName == o.node
+			})
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -14,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
@@ -280,6 +283,7 @@ func viewedCluster(t *testing.T, admin kubernetes.Interface) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { removeNode(t, admin, viewed) })
+	stayReady(t, admin)
 	publish(t.Context(), t, admin, viewed, rigMachine())
 	driverPod(t, admin)
 
@@ -321,6 +325,27 @@ func viewedCluster(t *testing.T, admin kubernetes.Interface) {
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: template.Spec},
 		},
+	})
+}
+
+// stayReady says until the end of the test what a kubelet says: else the node would not be
+// ready after a minute, and neither would the driver's pod.
+func stayReady(t *testing.T, admin kubernetes.Interface) {
+	t.Helper()
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	running.Go(func() {
+		for beat := time.Tick(10 * time.Second); ; {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-beat:
+			}
+			text := fmt.Sprintf(`{"status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": %q}]}}`, time.Now().UTC().Format(time.RFC3339))
+			if _, err := admin.CoreV1().Nodes().Patch(t.Context(), viewed, types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{}, "status"); err != nil && t.Context().Err() == nil {
+				t.Errorf("heartbeat of the node: %v", err)
+			}
+		}
 	})
 }
 

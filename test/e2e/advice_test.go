@@ -34,8 +34,6 @@ var _ = Describe("the advice of kubectl numa", Ordered, ContinueOnFailure, func(
 	})
 
 	It("prints the slices that the driver published", func(ctx context.Context) {
-		list, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.name + ",spec.driver=" + driverName})
-		Expect(err).NotTo(HaveOccurred())
 		var printed struct { // a list, or the only slice
 			Items []resourceapi.ResourceSlice
 			resourceapi.ResourceSlice
@@ -45,7 +43,11 @@ var _ = Describe("the advice of kubectl numa", Ordered, ContinueOnFailure, func(
 		if len(printed.Items) == 0 {
 			printed.Items = []resourceapi.ResourceSlice{printed.ResourceSlice}
 		}
-		Expect(devicesIn(printed.Items)).To(MatchJSON(devicesIn(list.Items)))
+		Eventually(ctx, func(g Gomega) { // what a spec before has changed and changed back is published at a pace
+			list, err := cluster.Kubernetes.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node.name + ",spec.driver=" + driverName})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(devicesIn(printed.Items)).To(MatchJSON(devicesIn(list.Items)))
+		}).Should(Succeed())
 	})
 
 	It("says which CPUs the next claim gets", func(ctx context.Context) {

@@ -121,6 +121,7 @@ var _ = Describe("a container that starts again after drives have changed places
 		if len(addresses) < 2 {
 			lacks("NUMA node 1 of node %s has %d drives, 2 are needed", node.name, len(addresses))
 		}
+		slices.Sort(addresses)
 		one, two := addresses[0], addresses[1]
 		first := waitRunning(ctx, byBus("first", one))
 		before := driveNodes(ctx, inKernel(snapshot(ctx), first).PID)

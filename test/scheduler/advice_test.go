@@ -9,6 +9,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot/live"
 	"github.com/dra-driver-numa/dra-driver-numa/test/client"
@@ -143,7 +145,14 @@ func TestSchedulerDoesWhatExplainSays(t *testing.T) {
 		if row.better == "" {
 			continue
 		}
-		if better := placed[name+"-better"]; better.Spec.NodeName != name+"-a" {
+		// The scheduler's first answer may be from before it knew the slices.
+		better := placed[name+"-better"]
+		for deadline := time.Now().Add(time.Minute); better.Spec.NodeName == "" && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			if better, err = api.CoreV1().Pods(namespace).Get(t.Context(), better.Name, metav1.GetOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if better.Spec.NodeName != name+"-a" {
 			t.Errorf("%s: %s", better.Name, message(better))
 		}
 	}
