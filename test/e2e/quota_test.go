@@ -166,7 +166,8 @@ var _ = Describe("CPU quota of a pod that a resize gives a limit of its own", of
 		cgroup := inKernel(snapshot(ctx), pod).Cgroup
 		expectQuotas(ctx, cgroup, noQuota, noQuota)
 
-		limits := fmt.Sprintf(`{"spec": {"resources": {"requests": {"cpu": "%[1]dm"}, "limits": {"cpu": "%[1]dm"}}}}`, own+200)
+		// As much as the containers request, and a bit more, so that the pod stays Burstable.
+		limits := fmt.Sprintf(`{"spec": {"resources": {"requests": {"cpu": "%dm"}, "limits": {"cpu": "%dm"}}}}`, own+100, own+200)
 		_, err = cluster.Kubernetes.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(limits), metav1.PatchOptions{}, "resize")
 		Expect(err).NotTo(HaveOccurred())
 		expectQuotas(ctx, cgroup, noQuota, quotaOf(own+200))
