@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
@@ -212,4 +214,45 @@ func TestMemoryOfRunningContainersIsNotGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPrepare(t, driver, late)
+}
+
+// What is expected is what ResourceConfigForPod of the kubelet makes of such pods.
+func TestLimitThatTheKubeletGivesAPod(t *testing.T) {
+	limited := func(line string, limits ...string) *corev1.Pod {
+		pod := podOf(line)
+		var all []*corev1.Container
+		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range list {
+				all = append(all, &list[i])
+			}
+		}
+		for i, limit := range limits {
+			if limit != "" {
+				all[i].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}
+			}
+		}
+		return pod
+	}
+	overhead := limited("main:", "2")
+	overhead.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
+	for _, row := range []struct {
+		what string
+		pod  *corev1.Pod
+		want int64
+	}{
+		{"two containers", limited("main: main:", "2", "500m"), 2500},
+		{"one without a limit", limited("main: main:", "2"), 0},
+		{"none with a limit", limited("main:"), 0},
+		{"a small init container", limited("init: main:", "1", "2"), 2000},
+		{"a large init container", limited("init: main:", "4", "2"), 4000},
+		{"an init container without a limit", limited("init: main:", "", "2"), 0},
+		{"a sidecar", limited("side: main:", "500m", "2"), 2500},
+		{"a sidecar before an init container", limited("side: init: main:", "500m", "4", "2"), 4500},
+		{"overhead", overhead, 2250},
+		{"more than any machine has", limited("main:", "5T"), 0},
+	} {
+		if got := milliLimit(row.pod); got != row.want {
+			t.Errorf("%s: %d, want %d", row.what, got, row.want)
+		}
+	}
 }

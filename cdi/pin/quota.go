@@ -85,8 +85,8 @@ func (r record) lifts() bool {
 	return true
 }
 
-// podLimit returns the PodLimit that all claims with CPUs agree on, or the largest one; 0 if
-// one has none.
+// podLimit returns the largest PodLimit of the claims with CPUs, which were prepared at
+// different times; 0 if one of them has none.
 func (r record) podLimit() (limit int64) {
 	for _, claim := range r.Claims {
 		if claim.CPUs.IsEmpty() {

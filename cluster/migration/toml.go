@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
+// parseTOML names the line that is wrong.
 func parseTOML(text string) (map[string]any, error) {
 	all := map[string]any{}
 	err := toml.Unmarshal([]byte(text), &all)

@@ -200,6 +200,14 @@ func TestPinLiftsQuotasOfItsPods(t *testing.T) {
 	}
 }
 
+func TestQuotaPodsThatMakeNoSense(t *testing.T) {
+	for _, list := range []string{"", "p1", "p1=", "p1=x", "p1=-1", "=2000", "p1=2000,", "p1=1e3", "p1=9223372036854775808"} {
+		if _, err := runWith(t.Context(), fakeHost(t), ociState, pinArgs(t, "--cpus=4-7", "--lift-quota="+list)...); err == nil || !strings.Contains(err.Error(), "want UID=LIMIT") {
+			t.Errorf("--lift-quota=%s: error %v", list, err)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	for args, want := range map[string]string{
 		"--help": "Usage: numa-pin pin --uid=UID --claim=NAMESPACE/NAME [--cpus=LIST] ",
