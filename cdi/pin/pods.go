@@ -63,8 +63,9 @@ func InPod(container string, uids []string) bool {
 // driver cgroupfs, …-pod<uid>.slice with systemd, where the UID has underscores.
 func podUID(name string) (uid string, isPod bool) {
 	if slice, ok := strings.CutSuffix(name, ".slice"); ok {
-		i := strings.LastIndex(slice, "-pod") + len("-pod")
-		uid, isPod = strings.ReplaceAll(slice[i:], "_", "-"), i >= len("-pod")
+		if i := strings.LastIndex(slice, "-pod"); i >= 0 {
+			uid, isPod = strings.ReplaceAll(slice[i+len("-pod"):], "_", "-"), true
+		}
 	} else {
 		uid, isPod = strings.CutPrefix(name, "pod")
 	}

@@ -24,6 +24,7 @@ func TestPodsAreFoundByNameAnywhere(t *testing.T) {
 		"kubepods.slice/kubepods-pod" + under(a) + ".slice/scope/pod" + b + "/cgroup.events": events("1"),
 		"my-pods.slice/my-pods-kubepods-pod" + under(d) + ".slice/cgroup.events":             events("1"),
 		"machine.slice/podman-1.scope/cgroup.events":                                         events("1"),
+		"db.slice/-.slice/cgroup.events":                                                     events("1"),
 	}
 	pods, err := Pods(cgroups)
 	if want := map[string]bool{a: true, b: false, c: true, d: true, static: true}; err != nil || !maps.Equal(pods, want) {
