@@ -354,6 +354,10 @@ spec:
   - {name: main, image: none, resources: {claims: [{name: zone}], requests: {cpu: 100m}, limits: {memory: 1Gi}}}
   - {name: beside, image: none, resources: {requests: {cpu: 1}}}
 `)
+	eventually(t, "the webhook knows the node's slices", func() bool {
+		created, err := api.CoreV1().Pods("default").Create(t.Context(), pod, dryRun)
+		return err == nil && created.Spec.Containers[0].Resources.Requests.Cpu().String() == "4"
+	})
 	for range 2 {
 		said.texts = nil
 		created, err := api.CoreV1().Pods("default").Create(t.Context(), pod, dryRun)

@@ -191,6 +191,10 @@ func withPriority(ctx context.Context, priority int32, pod *corev1.Pod) *corev1.
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx context.Context) error { return classes.Delete(ctx, class.Name, metav1.DeleteOptions{}) })
 	pod.Spec.PriorityClassName = class.Name
+	Eventually(ctx, func() error { // the API server knows the class a moment later
+		_, err := cluster.Kubernetes.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}).Should(Succeed())
 	return pod
 }
 

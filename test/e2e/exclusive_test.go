@@ -24,7 +24,7 @@ var _ = Describe("two pods with a claim each and one without", ofKernel, Ordered
 		namespace := createNamespace(ctx, "two")
 		zone, _ := wholeZone(snapshot(ctx))
 		plain = waitRunning(ctx, createPod(ctx, namespace, plainPod("plain")))
-		first = snapshot(ctx)
+		first = calm(ctx)
 		before = inKernel(first, plain).CPUs
 
 		core := request{cpus: int64(zone.threadsPerCore), memoryBytes: 64 << 20, zone: zone.id}
@@ -95,7 +95,7 @@ var _ = Describe("two pods with a claim each and one without", ofKernel, Ordered
 
 		deletePod(ctx, alpha)
 		deletePod(ctx, beta)
-		Expect(inKernel(snapshot(ctx), plain).CPUs.String()).To(Equal(before.String()),
+		Eventually(ctx, func() string { return inKernel(snapshot(ctx), plain).CPUs.String() }).Should(Equal(before.String()),
 			"CPUs of the pod without a claim after the claims are gone")
 	})
 })

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -68,6 +69,20 @@ func shared(s kernel.Snapshot) cpuset.Set {
 	self, err := observer.Self(s)
 	Expect(err).NotTo(HaveOccurred())
 	return self.CPUs
+}
+
+// calm returns what the kernel has once a pod without a claim may use the same CPUs for a
+// second: those of claims that ended before may still be on their way back.
+func calm(ctx context.Context) kernel.Snapshot {
+	GinkgoHelper()
+	s := snapshot(ctx)
+	Eventually(ctx, func(g Gomega) {
+		before := shared(s).String()
+		time.Sleep(time.Second)
+		s = snapshot(ctx)
+		g.Expect(shared(s).String()).To(Equal(before), "CPUs of a pod without a claim a second later")
+	}).Should(Succeed())
+	return s
 }
 
 // claimData is what the status of a claim's device has to say as the kernel does.
