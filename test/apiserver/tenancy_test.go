@@ -68,6 +68,7 @@ func TestRecipesOfThePage(t *testing.T) {
 	for name, row := range map[string]struct{ namespace, request, want string }{
 		"16 CPUs":                       {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 16, memory: 1Gi}}}", ""},
 		"17 CPUs":                       {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 17}}}", tooLarge},
+		"16500 thousandths":             {"team-a", `exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: "16500m"}}}`, tooLarge},
 		"17000 thousandths":             {"team-a", `exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: "17000m"}}}`, tooLarge},
 		"17 CPUs, in the long spelling": {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 17}}}", tooLarge},
 		"16 CPUs, in the long spelling": {"team-a", "exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {dra.numa/cpu: 16}}}", ""},

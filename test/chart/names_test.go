@@ -2,6 +2,8 @@ package chart
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 )
@@ -69,6 +72,38 @@ func TestOverridesReachEveryName(t *testing.T) {
 		if strings.Contains(line, "dra-driver-numa") && !constant.MatchString(strings.TrimRight(line, "\n")) {
 			t.Errorf("the chart's own name is in %q", line)
 		}
+	}
+}
+
+// Flux adds the digest of a chart that it reads from a registry to the version.
+func TestVersionWithBuildMetadataIsALabel(t *testing.T) {
+	chart := t.TempDir()
+	if err := os.CopyFS(chart, os.DirFS("../../deployments/helm/dra-driver-numa")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(chart, "Chart.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = regexp.MustCompile(`(?m)^version: .*$`).ReplaceAll(text, []byte("version: 0.1.0+4fda46fd8c4e"))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rendered, stderr, err := templateAt(t, "numa", chart)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	for _, document := range documents(rendered) {
+		object := decode[metav1.PartialObjectMetadata](t, document)
+		for name, value := range object.Labels {
+			if faults := validation.IsValidLabelValue(value); len(faults) > 0 {
+				t.Errorf("%s %s: label %s: %s", object.Kind, object.Name, name, faults)
+			}
+		}
+	}
+	if want := "helm.sh/chart: dra-driver-numa-0.1.0_4fda46fd8c4e\n"; !strings.Contains(rendered, want) {
+		t.Errorf("no object has %q", want)
 	}
 }
 

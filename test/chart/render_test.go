@@ -47,11 +47,17 @@ func template(t *testing.T, args ...string) (stdout, stderr string, err error) {
 // templateOf is template for a release of another name.
 func templateOf(t *testing.T, release string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+	return templateAt(t, release, "../../deployments/helm/dra-driver-numa", args...)
+}
+
+// templateAt is templateOf for the chart in a folder.
+func templateAt(t *testing.T, release, chart string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
 	program, err := helm()
 	if err != nil {
 		t.Fatalf("build helm: %v", err)
 	}
-	args = append([]string{"template", release, "../../deployments/helm/dra-driver-numa", "--namespace", "dra-numa"}, args...)
+	args = append([]string{"template", release, chart, "--namespace", "dra-numa"}, args...)
 	var out, errors bytes.Buffer
 	command := exec.CommandContext(t.Context(), program, args...)
 	command.Stdout, command.Stderr = &out, &errors
