@@ -16,6 +16,7 @@ metadata:
   name: p
   annotations: {main_cache_min: "2", main_pstate_ratio: "1.5", main_mba_percentage: "40"}
 spec:
+  os: {name: linux}
   initContainers:
   - {name: init, resources: {limits: {cpu: "2", memory: 64Mi, example.com/gpu: "1"}}}
   - {name: side, restartPolicy: Always, resources: {limits: {cpu: 500m, memory: 64Mi}}}

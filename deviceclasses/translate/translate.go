@@ -203,6 +203,8 @@ func isStatic(pod *corev1.Pod) error {
 	switch {
 	case pod.Spec.NodeName != "":
 		return NotStaticError{"the pod is bound to node " + pod.Spec.NodeName + ", and Kubernetes allocates claims when it binds"}
+	case pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows:
+		return NotStaticError{"the pod is for Windows, and only nodes of Linux have zones"}
 	case len(pod.Spec.ResourceClaims) > 0:
 		return NotStaticError{"the pod has claims of its own"}
 	case pod.Spec.Resources != nil:

@@ -208,6 +208,10 @@ func TestWhyAPodIsNotTranslated(t *testing.T) {
 			`the pod is bound to node node-1, and Kubernetes allocates claims when it binds`,
 		},
 		{
+			"Windows", func(p *corev1.Pod, _ *translate.Options) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }, false,
+			`the pod is for Windows, and only nodes of Linux have zones`,
+		},
+		{
 			"requests of the pod", func(p *corev1.Pod, _ *translate.Options) { p.Spec.Resources = &corev1.ResourceRequirements{} }, false,
 			`the pod itself has requests or limits`,
 		},
