@@ -17,6 +17,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // The types of other programs that docs/multi-tenancy.md has objects of, with the fields
@@ -186,13 +187,18 @@ func TestPodOfThePageIsTranslatedAsItSays(t *testing.T) {
 	if after == nil || template == nil {
 		t.Fatal("the page lacks a pod or a template")
 	}
+	class := object.Parse[resourceapi.DeviceClass](t,
+		`{metadata: {name: gpu.vendor.com}, spec: {extendedResourceName: vendor.com/gpu, selectors: [{cel: {expression: 'device.driver == "gpu.vendor.com"'}}]}}`)
+	client := cluster(t, nil)
+	if _, err := client.ResourceV1().DeviceClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	how := translation()
-	how.Twins = map[corev1.ResourceName]string{"vendor.com/gpu": "gpu.vendor.com"}
-	handler := handlerWith(t, cluster(t, nil), false, how)
+	handler := handlerWith(t, client, false, how)
 	if diff := cmp.Diff(after, podOfText(t, translatedPod(t, handler, text))); diff != "" {
 		t.Errorf("the pod (-page +translated):\n%s", diff)
 	}
-	translated, err := translate.Pod(before, how.Options)
+	translated, err := translate.Pod(before, how.WithTwinsOf([]*resourceapi.DeviceClass{class}))
 	if err != nil {
 		t.Fatal(err)
 	}
