@@ -87,30 +87,38 @@ func (i *Item) write(text map[string]any) {
 	} {
 		texts, _ := spec[list].([]any)
 		for at := range containers[0] {
-			before, after := containers[0][at].Resources, containers[1][at].Resources
-			resources := within(texts[at].(map[string]any), "resources")
-			writeAmounts(resources, "limits", before.Limits, after.Limits)
-			writeAmounts(resources, "requests", before.Limits, after.Limits)
-			if len(after.Claims) > 0 {
-				resources["claims"] = asText(after.Claims)
-			}
+			writeResources(within(texts[at].(map[string]any), "resources"), containers[0][at].Resources, containers[1][at].Resources)
 		}
 	}
 }
 
-// writeAmounts changes the amounts that the translation changes. A request that is not
-// written is the limit.
-func writeAmounts(resources map[string]any, key string, before, after corev1.ResourceList) {
-	texts, has := resources[key].(map[string]any)
-	if !has {
-		return
+// writeResources changes what the translation changes of a container.
+func writeResources(texts map[string]any, before, after corev1.ResourceRequirements) {
+	writeAmounts(texts, "limits", before.Limits, after.Limits)
+	writeAmounts(texts, "requests", before.Requests, after.Requests)
+	for name, amount := range after.Requests {
+		if _, limited := after.Limits[name]; limited {
+			continue // a request that is not written is the limit
+		}
+		if requests := within(texts, "requests"); requests[string(name)] == nil {
+			requests[string(name)] = amount.String()
+		}
 	}
+	if len(after.Claims) > 0 {
+		texts["claims"] = asText(after.Claims)
+	}
+}
+
+// writeAmounts changes the amounts that are written.
+func writeAmounts(resources map[string]any, key string, before, after corev1.ResourceList) {
+	texts, _ := resources[key].(map[string]any)
 	for name, amount := range before {
 		now, keeps := after[name]
 		switch _, written := texts[string(name)]; {
+		case !written:
 		case !keeps:
 			delete(texts, string(name))
-		case written && now.Cmp(amount) != 0:
+		case now.Cmp(amount) != 0:
 			texts[string(name)] = now.String()
 		}
 	}

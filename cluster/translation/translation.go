@@ -162,7 +162,8 @@ func (i *Item) translate(pod *corev1.Pod, options translate.Options) {
 			changed.Requests = append(changed.Requests, claim.Request)
 		}
 		for name, amount := range before[at].Resources.Limits {
-			if _, keeps := after[at].Resources.Limits[name]; !keeps {
+			_, limited := after[at].Resources.Limits[name]
+			if _, asks := after[at].Resources.Requests[name]; !limited && !asks {
 				if changed.Leaves == nil {
 					changed.Leaves = corev1.ResourceList{}
 				}

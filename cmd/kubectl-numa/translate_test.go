@@ -40,12 +40,14 @@ func TestTranslateManifests(t *testing.T) {
 		"sorted.txt":       "--sort-by result --no-headers",
 		"names.txt":        "-o name",
 		"objects.yaml":     "-o objects",
+		"lift.txt":         "--cpu-limit lift -l app",
+		"lift.yaml":        "--cpu-limit lift -l app -o objects",
 		"report.yaml":      "-o yaml -l app=web",
 		"cluster.txt":      "-f " + twoZones(t),
 		"cluster-wide.txt": "-o wide -f " + twoZones(t),
 	} {
 		exitCode, stdout, stderr := call(append([]string{"translate", "-f", toTranslate}, strings.Fields(args)...)...)
-		if want := exitFailed; exitCode != want && !strings.Contains(args, "-l app=web") || !strings.Contains(stderr, "note: ignoring objects that do not change the answer: 1 Service\n") {
+		if want := exitFailed; exitCode != want && !strings.Contains(args, "-l app") || !strings.Contains(stderr, "note: ignoring objects that do not change the answer: 1 Service\n") {
 			t.Errorf("translate %s: exit code %d, stderr %q", args, exitCode, stderr)
 		}
 		testfiles.Golden(t, translateFolder+name, stdout)
@@ -55,8 +57,14 @@ func TestTranslateManifests(t *testing.T) {
 // What is written can be applied: lint finds no mistake, there is nothing left to translate,
 // and simulate places the pods as translate says.
 func TestTranslatedManifestsAreComplete(t *testing.T) {
+	for _, limit := range []string{"keep", "lift"} {
+		t.Run(limit, func(t *testing.T) { testComplete(t, limit) })
+	}
+}
+
+func testComplete(t *testing.T, limit string) {
 	dir, out := twoZones(t), filepath.Join(t.TempDir(), "out.yaml")
-	_, text, _ := call("translate", "-f", dir, "-f", toTranslate, "-o", "objects")
+	_, text, _ := call("translate", "-f", dir, "-f", toTranslate, "--cpu-limit", limit, "-o", "objects")
 	testfiles.Write(t, out, text)
 	mustCall(t, "lint", "-f", dir, "-f", out)
 	if left := mustCall(t, "translate", "-f", out, "-o", "jsonpath={.translated.objects} {.impossible.objects}"); left != "0 0" {
