@@ -75,8 +75,10 @@ func templateOf(name manifest.Metadata, spec resourceapi.ResourceClaimSpec) mani
 
 // write changes the text of the item's object.
 func (i *Item) write(text map[string]any) {
+	meta := within(text, "metadata")
 	delete(text, "status") // of an object that kubectl get has printed
-	delete(within(text, "metadata"), "managedFields")
+	delete(meta, "managedFields")
+	_, stored := meta["uid"]
 	pod := follow(text, i.path)
 	within(pod, "metadata", "annotations")[translate.Annotation] = i.after.Annotations[translate.Annotation]
 	spec := within(pod, "spec")
@@ -87,15 +89,15 @@ func (i *Item) write(text map[string]any) {
 	} {
 		texts, _ := spec[list].([]any)
 		for at := range containers[0] {
-			writeResources(within(texts[at].(map[string]any), "resources"), containers[0][at].Resources, containers[1][at].Resources)
+			writeResources(within(texts[at].(map[string]any), "resources"), containers[0][at].Resources, containers[1][at].Resources, stored)
 		}
 	}
 }
 
 // writeResources changes what the translation changes of a container.
-func writeResources(texts map[string]any, before, after corev1.ResourceRequirements) {
-	writeAmounts(texts, "limits", before.Limits, after.Limits)
-	writeAmounts(texts, "requests", before.Requests, after.Requests)
+func writeResources(texts map[string]any, before, after corev1.ResourceRequirements, stored bool) {
+	writeAmounts(texts, "limits", before.Limits, after.Limits, stored)
+	writeAmounts(texts, "requests", before.Requests, after.Requests, stored)
 	for name, amount := range after.Requests {
 		if _, limited := after.Limits[name]; limited {
 			continue // a request that is not written is the limit
@@ -109,13 +111,17 @@ func writeResources(texts map[string]any, before, after corev1.ResourceRequireme
 	}
 }
 
-// writeAmounts changes the amounts that are written.
-func writeAmounts(resources map[string]any, key string, before, after corev1.ResourceList) {
+// writeAmounts changes the amounts that are written. In an object that is stored, those that
+// the translation takes away are null: otherwise kubectl apply removes only what it has
+// written itself.
+func writeAmounts(resources map[string]any, key string, before, after corev1.ResourceList, stored bool) {
 	texts, _ := resources[key].(map[string]any)
 	for name, amount := range before {
 		now, keeps := after[name]
 		switch _, written := texts[string(name)]; {
 		case !written:
+		case !keeps && stored:
+			texts[string(name)] = nil
 		case !keeps:
 			delete(texts, string(name))
 		case now.Cmp(amount) != 0:

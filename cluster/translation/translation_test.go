@@ -1,26 +1,36 @@
 package translation
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
-func of(t *testing.T, text string, asked func(metav1.Object) bool) (*Report, *snapshot.Snapshot) {
+func of(t *testing.T, text string, asked func(metav1.Object) bool, change ...func(*translate.Options)) (*Report, *snapshot.Snapshot) {
 	t.Helper()
 	objects := &snapshot.Snapshot{KeepTexts: true}
 	if err := objects.Read("text", strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
-	report := Of(objects, translate.Options{
+	options := translate.Options{
 		Scope: translate.ScopeContainer, Policy: translate.PolicySingleNUMANode, PartOfCore: translate.PartOfCoreRound, ThreadsPerCore: 2,
-	}, asked)
+	}
+	for _, each := range change {
+		each(&options)
+	}
+	report := Of(objects, options, asked)
 	report.Sum()
 	return report, objects
 }
@@ -109,5 +119,59 @@ func TestPodsAreCountedByTheirController(t *testing.T) {
 	some, _ := of(t, text, func(object metav1.Object) bool { return object.GetName() == "alone" })
 	if diff := cmp.Diff([]string{"Pod alone: 1"}, rows(some)); diff != "" {
 		t.Errorf("of one that is asked for (-want +got):\n%s", diff)
+	}
+}
+
+// kubectl apply removes what the pods of a stored workload no longer ask for, whatever has
+// made the workload.
+func TestApplyChangesWhatIsStored(t *testing.T) {
+	const stored = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: team, uid: d, resourceVersion: "7"}, spec: {template: {spec: {
+		initContainers: [{name: init, resources: {limits: {cpu: 2, memory: 1Gi}}}],
+		containers: [{name: main, resources: {limits: {cpu: 3, memory: 1Gi, example.com/gpu: 1}, requests: {cpu: 3, memory: 1Gi, example.com/gpu: 1}}}]}}}}`
+	current, err := yaml.YAMLToJSON([]byte(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := strategicpatch.NewPatchMetaFromStruct(appsv1.Deployment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[string]string{
+		translate.CPULimitKeep: `{limits: {cpu: 2, memory: 1Gi}}; {limits: {cpu: 4, memory: 1Gi}, requests: {cpu: 4, memory: 1Gi}}`,
+		translate.CPULimitLift: `{limits: {memory: 1Gi}, requests: {cpu: 2}}; {limits: {memory: 1Gi}, requests: {cpu: 4, memory: 1Gi}}`,
+	} {
+		report, objects := of(t, stored, all, func(options *translate.Options) {
+			options.CPULimit, options.Twins = limit, map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com"}
+		})
+		list, _, err := report.Manifests(objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		modified, err := json.Marshal(list[len(list)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for made, original := range map[string][]byte{"create": nil, "apply": current} {
+			patch, err := strategicpatch.CreateThreeWayMergePatch(original, modified, current, schema, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := strategicpatch.StrategicMergePatch(current, patch, appsv1.Deployment{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			deployment := object.Parse[appsv1.Deployment](t, string(after))
+			var got, wanted []corev1.ResourceRequirements
+			for _, container := range containersOf(&corev1.Pod{Spec: deployment.Spec.Template.Spec}) {
+				container.Resources.Claims = nil
+				got = append(got, container.Resources)
+			}
+			for text := range strings.SplitSeq(want, "; ") {
+				wanted = append(wanted, *object.Parse[corev1.ResourceRequirements](t, text))
+			}
+			if diff := cmp.Diff(wanted, got); diff != "" || len(deployment.Spec.Template.Spec.ResourceClaims) != 1 {
+				t.Errorf("--cpu-limit %s of what kubectl %s has made (-want +got):\n%s", limit, made, diff)
+			}
+		}
 	}
 }
