@@ -64,7 +64,7 @@ func (r *Report) again(objects *snapshot.Snapshot, pod *corev1.Pod) (*corev1.Pod
 	if workload, is := item.object.(*snapshot.Workload); is && workload.IsManifest() && !snapshot.IsPlaced(pod) {
 		return nil, nil
 	}
-	got, err := translated(pod, r.options)
+	got, err := translated(unbound(pod), r.options)
 	if err != nil || item.Result != Translated {
 		return pod, nil
 	}

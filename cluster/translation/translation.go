@@ -6,6 +6,7 @@ package translation
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -126,7 +127,7 @@ func (r *Report) addWorkload(workload *snapshot.Workload, where string) {
 // becomes.
 func (r *Report) addPod(pod *corev1.Pod, where string, groups map[string]*Item) {
 	item := &Item{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, Where: where, object: pod}
-	item.translate(pod, r.options)
+	item.translate(unbound(pod), r.options)
 	if by := controllerOf(pod); by.kind != "" {
 		key := strings.Join([]string{by.namespace, by.kind, by.name, item.Template, item.Why}, "\n")
 		if groups[key] == nil {
@@ -142,8 +143,7 @@ func (r *Report) addPod(pod *corev1.Pod, where string, groups map[string]*Item) 
 	r.of[nameOf(pod)] = item
 }
 
-// translate says what becomes of the pod. One that runs is translated as if it were made
-// again.
+// translate says what becomes of the pod.
 func (i *Item) translate(pod *corev1.Pod, options translate.Options) {
 	translated, err := translated(pod, options)
 	if i.Result, i.Why = Translated, ""; err != nil {
@@ -181,9 +181,17 @@ func translated(pod *corev1.Pod, options translate.Options) (translate.Translate
 	if _, is := pod.Annotations[corev1.MirrorPodAnnotationKey]; is {
 		return translate.Translated{}, translate.NotStaticError{Why: "a static pod of the kubelet can have no claims"}
 	}
+	if pod.Labels[translate.Label] == translate.LabelOff {
+		return translate.Translated{}, translate.NotStaticError{Why: fmt.Sprintf("the pod has the label %s: %q", translate.Label, translate.LabelOff)}
+	}
+	return translate.Pod(pod, options)
+}
+
+// unbound returns the pod as if it were made again, if it runs.
+func unbound(pod *corev1.Pod) *corev1.Pod {
 	again := pod.DeepCopy()
 	again.Spec.NodeName = ""
-	return translate.Pod(again, options)
+	return again
 }
 
 // containersOf returns all containers that a translation can change.

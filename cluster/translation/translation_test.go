@@ -122,6 +122,40 @@ func TestPodsAreCountedByTheirController(t *testing.T) {
 	}
 }
 
+// What the webhook leaves as it is, the report leaves alone. A pod that runs has its node
+// from the scheduler.
+func TestWhatTheWebhookLeavesIsLeftAlone(t *testing.T) {
+	const off = `labels: {dra.numa/translate: "false"}`
+	bound := strings.Replace(spec, "{containers", "{nodeName: worker, containers", 1)
+	deployment := func(metadata, spec string) string {
+		return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {template: {metadata: {" + metadata + "}, spec: " + spec + "}}}"
+	}
+	pod := func(metadata, spec string) string {
+		return "{apiVersion: v1, kind: Pod, metadata: {name: p, " + metadata + "}, spec: " + spec + "}"
+	}
+	const isOff, isBound = `the pod has the label dra.numa/translate: "false"`, "the pod is bound to node worker, and Kubernetes allocates claims when it binds"
+	for name, row := range map[string]struct{ text, want string }{
+		"template":                {deployment("", spec), ""},
+		"template of a node":      {deployment("", bound), isBound},
+		"template with the label": {deployment(off, spec), isOff},
+		"pod that runs":           {pod("", bound), ""},
+		"pod with the label":      {pod(off, bound), isOff},
+		"template for Windows":    {deployment("", strings.Replace(spec, "{containers", "{os: {name: windows}, containers", 1)), "the pod is for Windows, and only nodes of Linux have zones"},
+	} {
+		report, objects := of(t, row.text, all)
+		item := report.Items[0]
+		if item.Why != row.want || (item.Result == LeftAlone) != (row.want != "") {
+			t.Errorf("%s: %s, why %q, want %q", name, item.Result, item.Why, row.want)
+		}
+		if err := report.Apply(objects); err != nil {
+			t.Fatal(err)
+		}
+		if waits := len(objects.Pods[0].Spec.ResourceClaims) > 0; waits != (row.want == "") {
+			t.Errorf("%s: the pod has a claim: %t", name, waits)
+		}
+	}
+}
+
 // kubectl apply removes what the pods of a stored workload no longer ask for, whatever has
 // made the workload.
 func TestApplyChangesWhatIsStored(t *testing.T) {

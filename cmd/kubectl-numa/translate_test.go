@@ -258,6 +258,7 @@ metadata:
   name: p
   namespace: team
   annotations: {main_cache_min: "2", main_pstate_ratio: "1.5", main_mba_percentage: "40", main_pstate_monitoring: "on"}
+  labels: {dra.numa/translate: "true"}
 spec:
   os: {name: linux}
   initContainers:
