@@ -29,7 +29,7 @@ func Again(pod *corev1.Pod, options Options) (template string, spec resourceapi.
 		return "", spec, errors.New("the pod is not translated: it names no such template")
 	}
 	for _, original := range originals(pod, options) {
-		if again, err := Pod(original, options); err == nil && again.Template == template {
+		if again, err := unchecked(original, options); err == nil && again.Template == template {
 			return template, again.Spec, nil
 		}
 	}
@@ -67,10 +67,50 @@ func originals(translated *corev1.Pod, options Options) []*corev1.Pod {
 	}
 	keep(translated.Spec.InitContainers, &base.Spec.InitContainers, isSidecar)
 	keep(translated.Spec.Containers, &base.Spec.Containers, func(corev1.Container) bool { return true })
+	// Mostly, all containers use devices of one maker. There are few such pods, so they are first.
+	ways := alike(base, options.Twins)
+	var pods []*corev1.Pod
+	for _, twins := range ways {
+		pods = append(pods, originalsOf(base, options, twins)...)
+	}
+	if len(ways) > 1 {
+		pods = append(pods, originalsOf(base, options, options.Twins)...)
+	}
+	return pods
+}
+
+// alike returns ways to choose one resource for each word that names of requests have.
+func alike(pod *corev1.Pod, twins map[corev1.ResourceName]string) []map[corev1.ResourceName]string {
+	words := map[string]bool{}
+	for _, container := range ofPod(pod) {
+		counts, _ := requestsOf(container)
+		for word := range counts {
+			words[word] = true
+		}
+	}
+	ways := []map[corev1.ResourceName]string{{}}
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		var more []map[corev1.ResourceName]string
+		for _, way := range ways {
+			for _, name := range namesOf(word, twins) {
+				if len(more) < mostTries {
+					next := maps.Clone(way)
+					next[name] = twins[name]
+					more = append(more, next)
+				}
+			}
+		}
+		ways = more
+	}
+	return ways
+}
+
+// originalsOf returns the pods whose containers use the twins in any way.
+func originalsOf(base *corev1.Pod, options Options, twins map[corev1.ResourceName]string) []*corev1.Pod {
 	pods := []*corev1.Pod{base.DeepCopy()}
 	for i, container := range ofPod(base) {
 		var more []*corev1.Pod
-		for _, choice := range usedBy(container, options) {
+		for _, choice := range usedBy(container, twins) {
 			for _, pod := range pods {
 				if len(more) == mostTries {
 					break
@@ -97,47 +137,60 @@ func isTranslated(container corev1.Container) bool {
 }
 
 // usedBy returns what a container may have asked for in the place of its requests other than
-// that for a zone. There is at least one choice, which may be empty.
-func usedBy(container *corev1.Container, options Options) []corev1.ResourceList {
+// that for a zone. There is at least one choice, which may be empty, unless nothing has made
+// a request.
+func usedBy(container *corev1.Container, twins map[corev1.ResourceName]string) []corev1.ResourceList {
+	counts, ways := requestsOf(container)
 	choices := []corev1.ResourceList{{}}
-	add := func(names []corev1.ResourceName, amount int64) {
+	if ways != nil {
+		choices[0][cacheWays] = *ways
+	}
+	for _, word := range slices.Sorted(maps.Keys(counts)) {
 		var more []corev1.ResourceList
 		for _, choice := range choices {
-			for _, name := range names {
+			for _, name := range namesOf(word, twins) {
 				next := choice.DeepCopy()
-				next[name] = *resource.NewQuantity(amount, resource.DecimalSI)
+				next[name] = *resource.NewQuantity(counts[word], resource.DecimalSI)
 				more = append(more, next)
 			}
 		}
 		choices = more
 	}
-	counts := map[string]int64{}
+	return choices
+}
+
+// requestsOf reads the names of the requests that a container uses: how many devices there
+// are of classes that begin with a word, and the ways of a cache.
+func requestsOf(container *corev1.Container) (counts map[string]int64, ways *resource.Quantity) {
+	counts = map[string]int64{}
 	for _, claim := range container.Resources.Claims {
 		what, number, ofRequest := parse(claim.Request)
 		switch {
-		case claim.Name != claimName || !ofRequest:
-		case what == "cache":
-			add([]corev1.ResourceName{cacheWays}, number)
+		case claim.Name != claimName || claim.Request == container.Name || !ofRequest:
+		case what == cacheWord:
+			ways = resource.NewQuantity(number, resource.DecimalSI)
 		default:
 			counts[what]++
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(counts)) {
-		var names []corev1.ResourceName
-		for name, class := range options.Twins {
-			if stem(class) == what {
-				names = append(names, name)
-			}
+	return counts, ways
+}
+
+// namesOf returns an extended resource for each class that begins with the word. Which one of
+// several of a class a container has asked for changes nothing.
+func namesOf(word string, twins map[corev1.ResourceName]string) []corev1.ResourceName {
+	byClass := map[string]corev1.ResourceName{}
+	for name, class := range twins {
+		if first, has := byClass[class]; stem(class) == word && (!has || name < first) {
+			byClass[class] = name
 		}
-		slices.Sort(names)
-		add(names, counts[what])
 	}
-	return choices
+	return slices.Sorted(maps.Values(byClass))
 }
 
 // parse reads the name of a request that requestName has made.
 func parse(request string) (what string, number int64, ok bool) {
-	_, rest, ok := cutLast(request, "--")
+	_, rest, ok := cutLast(request, separator)
 	if !ok {
 		return "", 0, false
 	}

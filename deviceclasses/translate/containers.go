@@ -185,8 +185,11 @@ func (t *translation) takeDevices(container *corev1.Container) (devices []manife
 			}
 			continue
 		}
-		if len(stem(class)) > longestStem {
-			return nil, fmt.Errorf("%s has a class that begins with %d letters, allowed are %d", name, len(stem(class)), longestStem)
+		switch word := stem(class); {
+		case len(word) > longestStem:
+			return nil, fmt.Errorf("%s has a class that begins with %d letters, allowed are %d", name, len(word), longestStem)
+		case word == cacheWord || strings.Contains(word, separator):
+			return nil, fmt.Errorf("%s has a class that begins with %q, which means something else in the name of a request", name, word)
 		}
 		for _, before := range devices {
 			if stem(before.Class) == stem(class) && before.Class != class {
@@ -201,6 +204,7 @@ func (t *translation) takeDevices(container *corev1.Container) (devices []manife
 		delete(container.Resources.Limits, name)
 		delete(container.Resources.Requests, name)
 	}
+	slices.SortStableFunc(devices, func(a, b manifest.Devices) int { return cmp.Compare(a.Class, b.Class) })
 	return devices, nil
 }
 
@@ -261,16 +265,16 @@ func (t *translation) merge(container *corev1.Container, spec resourceapi.Resour
 	for i := range spec.Devices.Requests {
 		request := &spec.Devices.Requests[i]
 		foreign[request.Name] = request.Exactly != nil && !strings.HasSuffix(request.Exactly.DeviceClassName, "."+deviceclasses.DriverName)
-		name := container.Name
+		name, zone := container.Name, request.Name == "zone"
 		switch {
-		case request.Name == "zone":
-		case wish.Cache != nil && request.Name == "cache":
+		case zone:
+		case wish.Cache != nil && request.Name == cacheWord:
 			name = requestName(container.Name, fmt.Sprintf("%s-%d", request.Name, t.ways))
 		default:
 			name = requestName(container.Name, request.Name)
 			s.devices[request.Exactly.DeviceClassName] = append(s.devices[request.Exactly.DeviceClassName], name)
 		}
-		if name != container.Name && t.taken(name) {
+		if !zone && t.taken(name) {
 			return fmt.Errorf("its request %q would have the name of another one: give the container another name", name)
 		}
 		renamed[request.Name], request.Name = name, name
@@ -315,10 +319,16 @@ func (t *translation) merge(container *corev1.Container, spec resourceapi.Resour
 // longestStem leaves room for the name of a container in the name of a request.
 const longestStem = 30
 
+// Parts of the names of requests: app--gpu-0 is for a device, and app--cache-2 for ways.
+const (
+	separator = "--"
+	cacheWord = "cache"
+)
+
 // requestName returns the name of a request of a container, such as app--gpu-0, in 63
 // characters.
 func requestName(container, what string) string {
-	return container[:min(len(container), validation.DNS1123LabelMaxLength-len("--")-len(what))] + "--" + what
+	return container[:min(len(container), validation.DNS1123LabelMaxLength-len(separator)-len(what))] + separator + what
 }
 
 // taken reports whether a request or a container has the name.

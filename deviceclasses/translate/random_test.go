@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,6 +37,8 @@ func randomPod(r *rand.Rand) *corev1.Pod {
 		add("example.com/gpu", "1", "2", "8", "0")
 		add("other.example.com/gpu", "1", "0")
 		add("example.com/fpga", "1")
+		add("second.example.com/gpu", "1") // another name of a class
+		add("old.example.com/nic", "1", "2")
 		add("intel.com/l3_cache_ways", "0", "1", "2", "5")
 		for suffix, values := range map[string][]string{
 			"_cache_min": {"0", "1", "2"}, "_policy": {"gold", "silver", "bronze"}, "_mba_percentage": {"50"}, "_mba_mbps": {"100"}, "_pstate_ratio": {"1.5"},
@@ -46,11 +49,15 @@ func randomPod(r *rand.Rand) *corev1.Pod {
 		}
 		return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Limits: limits, Requests: limits.DeepCopy()}}
 	}
+	// Containers may have names of the form that requests have.
+	suffix := func() string {
+		return pick("", "", "--v-1", "--cache-2", "--gpu-0", strings.Repeat("x", 61), strings.Repeat("x", 54)+"--gpu-0")
+	}
 	for i := range 1 + r.IntN(3) {
-		pod.Spec.Containers = append(pod.Spec.Containers, container(fmt.Sprintf("c%d", i)))
+		pod.Spec.Containers = append(pod.Spec.Containers, container(fmt.Sprint("c", i)+suffix()))
 	}
 	for i := range r.IntN(3) {
-		init := container(fmt.Sprintf("i%d", i))
+		init := container(fmt.Sprint("i", i) + suffix())
 		if r.IntN(2) == 0 {
 			always := corev1.ContainerRestartPolicyAlways
 			init.RestartPolicy = &always
@@ -74,7 +81,9 @@ func TestRandomTranslationsAreRight(t *testing.T) {
 			PartOfCore:     translate.PartOfCoreRound,
 			ThreadsPerCore: []int64{1, 2}[r.IntN(2)],
 			CPULimit:       []string{translate.CPULimitKeep, translate.CPULimitLift}[r.IntN(2)],
-			Twins:          map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com", "other.example.com/gpu": "gpu.other.example.com"},
+			Twins: map[corev1.ResourceName]string{
+				"example.com/gpu": "gpu.example.com", "other.example.com/gpu": "gpu.other.example.com", "second.example.com/gpu": "gpu.example.com", "old.example.com/nic": "a-nic",
+			},
 		}
 		got, err := translate.Pod(pod, o)
 		if errors.As(err, new(translate.NotStaticError)) {
@@ -82,6 +91,9 @@ func TestRandomTranslationsAreRight(t *testing.T) {
 			continue
 		}
 		if err != nil {
+			if strings.HasPrefix(err.Error(), "its template could not be made") {
+				t.Fatalf("pod %d, %+v: %v: %+v", n, o, err, pod.Spec)
+			}
 			failed[err.Error()]++
 			continue
 		}

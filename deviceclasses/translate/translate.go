@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -169,8 +170,21 @@ func (e NotStaticError) Error() string { return e.Why }
 // a [NotStaticError] or says what cannot be translated, in one line.
 //
 // A webhook sees pods that no API server would store. So a pod of very many containers, or
-// whose claim would be too large, is refused early.
+// whose claim would be too large, is refused early. So is one of which [Again] could not make
+// the template, because such a pod would wait for it forever.
 func Pod(pod *corev1.Pod, options Options) (Translated, error) {
+	result, err := unchecked(pod, options)
+	if err != nil {
+		return Translated{}, err
+	}
+	if _, _, err := Again(result.Pod, options); err != nil {
+		return Translated{}, errors.New("its template could not be made from what the pod says then: do many containers use devices whose classes begin with the same word?")
+	}
+	return result, nil
+}
+
+// unchecked is Pod without asking Again.
+func unchecked(pod *corev1.Pod, options Options) (Translated, error) {
 	if err := options.Check(); err != nil {
 		return Translated{}, err
 	}

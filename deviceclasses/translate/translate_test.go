@@ -260,6 +260,24 @@ func TestWhyAPodIsNotTranslated(t *testing.T) {
 				o.Twins = map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com"}
 			}, true, `container "app": -1 of example.com/gpu: want 0 or more`,
 		},
+		{"class that begins as ways of a cache", func(p *corev1.Pod, o *translate.Options) {
+			set(p, "example.com/gpu", "1")
+			o.Twins = map[corev1.ResourceName]string{"example.com/gpu": "cache.example.com"}
+		}, true, `container "app": example.com/gpu has a class that begins with "cache", which means something else in the name of a request`},
+		{"class with the separator", func(p *corev1.Pod, o *translate.Options) {
+			set(p, "example.com/gpu", "1")
+			o.Twins = map[corev1.ResourceName]string{"example.com/gpu": "gpu--a.example.com"}
+		}, true, `container "app": example.com/gpu has a class that begins with "gpu--a", which means something else in the name of a request`},
+		{"request with the name of its container", func(p *corev1.Pod, o *translate.Options) {
+			set(p, "example.com/gpu", "1")
+			p.Spec.Containers[0].Name = strings.Repeat("x", 56) + "--gpu-0"
+			o.Twins = map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com"}
+		}, true, `container "` + strings.Repeat("x", 56) + `--gpu-0": its request "` + strings.Repeat("x", 56) + `--gpu-0" would have the name of another one`},
+		{"many containers that use GPUs of two makers", func(p *corev1.Pod, o *translate.Options) {
+			*o = gpusOfTwoMakers(p, 10)
+			set(p, "nvidia.com/gpu", "0")
+			set(p, "amd.com/gpu", "1")
+		}, true, `its template could not be made from what the pod says then: do many containers use devices whose classes begin with the same word?`},
 		{"too many containers at one place", func(p *corev1.Pod, o *translate.Options) {
 			o.Scope, o.Policy = translate.ScopePod, translate.PolicyBestEffort
 			for i := range 16 {
@@ -281,6 +299,50 @@ func TestWhyAPodIsNotTranslated(t *testing.T) {
 				t.Errorf("%v is a NotStaticError: %t", err, !test.static)
 			}
 		})
+	}
+}
+
+// gpusOfTwoMakers gives the pod as many containers with a GPU of the second maker.
+func gpusOfTwoMakers(pod *corev1.Pod, containers int) translate.Options {
+	limits := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "nvidia.com/gpu": resource.MustParse("1")}
+	pod.Spec.Containers = nil
+	for i := range containers {
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", i), Resources: corev1.ResourceRequirements{Limits: limits.DeepCopy(), Requests: limits.DeepCopy()}})
+	}
+	o := options()
+	o.Twins = map[corev1.ResourceName]string{"amd.com/gpu": "gpu.amd.com", "nvidia.com/gpu": "gpu.nvidia.com"}
+	return o
+}
+
+// The names of requests do not say which maker it is.
+func TestManyContainersWithDevicesOfOneMaker(t *testing.T) {
+	pod := &corev1.Pod{}
+	o := gpusOfTwoMakers(pod, 16)
+	got, err := translate.Pod(pod, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, spec, err := translate.Again(got.Pod, o); err != nil || spec.Devices.Requests[1].Exactly.DeviceClassName != "gpu.nvidia.com" {
+		t.Errorf("%v, %+v", err, spec)
+	}
+}
+
+// Any container may have a name that looks like that of a request.
+func TestContainersWithNamesOfRequests(t *testing.T) {
+	for _, name := range []string{"web--v-1", "app--cache-2", "app--gpu-0", "a--b"} {
+		in := read(t, "testdata/one.in.yaml")
+		in.Options.Twins = map[corev1.ResourceName]string{"example.com/gpu": "gpu.example.com"}
+		in.Pod.Spec.Containers[0].Name = name
+		for _, gpus := range []string{"0", "2"} {
+			set(in.Pod, "example.com/gpu", gpus)
+			got, err := translate.Pod(in.Pod, in.Options)
+			if err != nil {
+				t.Fatalf("%s with %s GPUs: %v", name, gpus, err)
+			}
+			if _, _, err := translate.Again(got.Pod, in.Options); err != nil {
+				t.Errorf("%s with %s GPUs: %v", name, gpus, err)
+			}
+		}
 	}
 }
 
