@@ -181,7 +181,7 @@ func (t *translation) takeDevices(container *corev1.Container) (devices []manife
 		amount := container.Resources.Limits[name]
 		if !has || amount.IsZero() {
 			if !has && isExtended(name) && name != cacheWays {
-				t.note(container, "keeps %s: it has no DeviceClass, so its device plugin chooses where it is", name)
+				t.note(container, "keeps %s: %s", name, whyKept(name))
 			}
 			continue
 		}
@@ -208,9 +208,23 @@ func (t *translation) takeDevices(container *corev1.Container) (devices []manife
 	return devices, nil
 }
 
-// isExtended reports whether the name is that of a resource that no part of Kubernetes has.
+// isExtended reports whether the name is that of a resource that no part of Kubernetes has,
+// or of a DeviceClass in the place of one.
 func isExtended(name corev1.ResourceName) bool {
-	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/") || isOfClass(name)
+}
+
+// isOfClass reports whether the name is that of a DeviceClass, of which the scheduler makes a
+// claim.
+func isOfClass(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), resourceapi.ResourceDeviceClassPrefix)
+}
+
+func whyKept(name corev1.ResourceName) string {
+	if isOfClass(name) {
+		return "it has a claim of its own, so it may be anywhere"
+	}
+	return "it has no DeviceClass, so its device plugin chooses where it is"
 }
 
 // place says where the parts of the wish may be, as the policy wants them.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // addInitContainers has each init container use what main containers have, as the kubelet's
@@ -40,11 +41,22 @@ func (t *translation) addInit(container *corev1.Container, sidecarFollows bool) 
 			has[name] = sum
 		}
 	}
+	// If main containers are on the shared CPUs, so is one that wants no whole ones.
+	_, own := has[corev1.ResourceCPU]
+	onShared := !own && wholeCPUs(container) == 0
+	if onShared {
+		var sum resource.Quantity
+		for _, main := range t.pod.Spec.Containers {
+			sum.Add(main.Resources.Limits[corev1.ResourceCPU])
+		}
+		has[corev1.ResourceCPU] = sum
+	}
 	for _, name := range slices.Sorted(maps.Keys(container.Resources.Limits)) {
 		amount, most := container.Resources.Limits[name], has[name]
-		// The scheduler counts the memory of an init container, unless it holds that of a
-		// sidecar in addition.
-		if name == corev1.ResourceMemory && !sidecarFollows || isExtended(name) || name == corev1.ResourceEphemeralStorage {
+		// The scheduler counts these of an init container, unless those of a sidecar are held
+		// in addition.
+		counted := name == corev1.ResourceMemory || name == corev1.ResourceCPU && onShared
+		if counted && !sidecarFollows || isExtended(name) || name == corev1.ResourceEphemeralStorage {
 			continue
 		}
 		if amount.Cmp(most) > 0 {

@@ -39,6 +39,7 @@ func randomPod(r *rand.Rand) *corev1.Pod {
 		add("example.com/fpga", "1")
 		add("second.example.com/gpu", "1") // another name of a class
 		add("old.example.com/nic", "1", "2")
+		add("deviceclass.resource.kubernetes.io/gpu.example.com", "1")
 		add("intel.com/l3_cache_ways", "0", "1", "2", "5")
 		for suffix, values := range map[string][]string{
 			"_cache_min": {"0", "1", "2"}, "_policy": {"gold", "silver", "bronze"}, "_mba_percentage": {"50"}, "_mba_mbps": {"100"}, "_pstate_ratio": {"1.5"},

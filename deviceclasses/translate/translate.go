@@ -306,8 +306,9 @@ func (t *translation) liftLimits() error {
 	if t.options.CPULimit != CPULimitLift {
 		return nil
 	}
+	own := slices.ContainsFunc(t.pod.Spec.Containers, func(c corev1.Container) bool { return wholeCPUs(&c) > 0 })
 	for i := range t.pod.Spec.InitContainers {
-		if container := &t.pod.Spec.InitContainers[i]; !isSidecar(*container) { // it uses those of others
+		if container := &t.pod.Spec.InitContainers[i]; own && !isSidecar(*container) { // it uses those of main containers
 			delete(container.Resources.Limits, corev1.ResourceCPU)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 var update = flag.Bool("update", false, "write the translations in testdata")
@@ -346,6 +347,66 @@ func TestContainersWithNamesOfRequests(t *testing.T) {
 	}
 }
 
+// An init container that runs on the shared CPUs wants none of the claim.
+func TestInitContainersOnSharedCPUs(t *testing.T) {
+	const gpu = "deviceclass.resource.kubernetes.io/gpu.example.com: 1"
+	for name, row := range map[string]struct{ sidecarFirst, init, main, sidecarLast, want string }{
+		"less than the main container": {sidecarFirst: "cpu: 2, memory: 1Gi", init: "cpu: 100m, memory: 1Gi", main: "cpu: 500m, memory: 1Gi"},
+		// The scheduler counts it beside the sidecar.
+		"more than the main container": {sidecarFirst: "cpu: 2, memory: 1Gi", init: "cpu: 900m, memory: 1Gi", main: "cpu: 500m, memory: 1Gi"},
+		"a sidecar follows":            {init: "cpu: 500m, memory: 1Gi", main: "cpu: 500m, memory: 1Gi", sidecarLast: "cpu: 2, memory: 1Gi"},
+		"more, and a sidecar follows": {
+			init: "cpu: 900m, memory: 1Gi", main: "cpu: 500m, memory: 1Gi", sidecarLast: "cpu: 2, memory: 1Gi",
+			want: `init container "init": it wants 900m of cpu, and all main containers have 500m`,
+		},
+		"whole CPUs": {
+			sidecarFirst: "cpu: 2, memory: 1Gi", init: "cpu: 1, memory: 1Gi", main: "cpu: 500m, memory: 1Gi",
+			want: `init container "init": it wants 1 of cpu, and all main containers have 0`,
+		},
+		"on the CPUs of the main container": {
+			init: "cpu: 2500m, memory: 1Gi", main: "cpu: 2, memory: 1Gi",
+			want: `init container "init": it wants 2500m of cpu, and all main containers have 2`,
+		},
+		"device of a class": {init: "cpu: 2, memory: 1Gi, " + gpu, main: "cpu: 2, memory: 1Gi, " + gpu},
+	} {
+		t.Run(name, func(t *testing.T) {
+			container := func(name, limits, more string) string {
+				if limits == "" {
+					return ""
+				}
+				return "{name: " + name + more + ", resources: {limits: {" + limits + "}, requests: {" + limits + "}}}, "
+			}
+			pod := object.Parse[corev1.Pod](t, "{spec: {initContainers: ["+container("first", row.sidecarFirst, ", restartPolicy: Always")+container("init", row.init, "")+
+				container("last", row.sidecarLast, ", restartPolicy: Always")+"], containers: ["+container("main", row.main, "")+"]}}")
+			got, err := translate.Pod(pod, options())
+			if err != nil || row.want != "" {
+				if err == nil || err.Error() != row.want {
+					t.Fatalf("%v, want %q", err, row.want)
+				}
+				return
+			}
+			template := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Name: got.Template}, Spec: resourceapi.ResourceClaimTemplateSpec{Spec: got.Spec}}
+			shares, _ := accounting.MostOf(got.Pod, known{template: template, threads: 2})
+			if mirrored := accounting.Mirror(got.Pod, shares); mirrored.Changed || len(mirrored.Short) > 0 {
+				t.Errorf("the requests lack %v", mirrored.Uncounted)
+			}
+			if strings.Contains(row.main, gpu) != strings.Contains(strings.Join(got.Notes, "\n"), `container "main" keeps deviceclass.resource.kubernetes.io/gpu.example.com: it has a claim of its own`) {
+				t.Errorf("notes %q", got.Notes)
+			}
+			o := options()
+			o.CPULimit = translate.CPULimitLift
+			if got, err = translate.Pod(pod, o); err != nil {
+				t.Fatal(err)
+			}
+			for _, container := range got.Pod.Spec.InitContainers {
+				if _, limited := container.Resources.Limits["cpu"]; container.Name == "init" && limited != strings.HasSuffix(row.main, "cpu: 500m, memory: 1Gi") {
+					t.Errorf("has a limit of CPUs: %t", limited)
+				}
+			}
+		})
+	}
+}
+
 func set(pod *corev1.Pod, name corev1.ResourceName, amount string) {
 	resources := &pod.Spec.Containers[0].Resources
 	resources.Limits[name], resources.Requests[name] = resource.MustParse(amount), resource.MustParse(amount)
@@ -497,8 +558,8 @@ func TestTwinsAreThoseOfTheSchedulerOrTheAdministrator(t *testing.T) {
 }
 
 func TestTwinsAsText(t *testing.T) {
-	want := map[corev1.ResourceName]string{"a.com/gpu": "gpu", "b.com/nic": "nic.b.com"}
-	if twins, err := translate.ParseTwins("a.com/gpu=gpu,b.com/nic=nic.b.com"); err != nil || cmp.Diff(want, twins) != "" {
+	want := map[corev1.ResourceName]string{"a.com/gpu": "gpu", "b.com/nic": "nic.b.com", "deviceclass.resource.kubernetes.io/gpu": "gpu"}
+	if twins, err := translate.ParseTwins("a.com/gpu=gpu,b.com/nic=nic.b.com,deviceclass.resource.kubernetes.io/gpu=gpu"); err != nil || cmp.Diff(want, twins) != "" {
 		t.Errorf("%v, %v", twins, err)
 	}
 	for text, fault := range map[string]string{
@@ -506,6 +567,7 @@ func TestTwinsAsText(t *testing.T) {
 		"gpu=a":               `"gpu=a" is no extended resource`,
 		"a.com/b c=d":         `"a.com/b c=d" is no extended resource`,
 		"a.kubernetes.io/b=c": `"a.kubernetes.io/b=c" is no extended resource`,
+		"resource.kubernetes.io/b=c": `"resource.kubernetes.io/b=c" is no extended resource`,
 		"a.com/b":             `"" is no name of a DeviceClass for a.com/b`,
 		"a.com/b=C":           `"C" is no name of a DeviceClass for a.com/b`,
 		"a.com/b=c,a.com/b=d": "a.com/b has two classes",
