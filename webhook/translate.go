@@ -75,8 +75,9 @@ func (r *Reviewer) translate(pod *corev1.Pod, options translate.Options) (transl
 	if !ok {
 		return translated, errors.New("it has too many claims and containers")
 	}
-	if len(mirrored.Short) > 0 {
-		return translated, fmt.Errorf("its claim may hold %s more than its limits, because cores of a node have more threads than the translation assumes", accounting.Text(mirrored.Short))
+	// Requests that are raised, too: the template would be that of a pod with other amounts.
+	if len(mirrored.Uncounted) > 0 {
+		return translated, fmt.Errorf("its claim may hold %s more than its limits, because cores of a node have more threads than the translation assumes", accounting.Text(mirrored.Uncounted))
 	}
 	translated.Pod = mirrored.Pod
 	return translated, nil

@@ -114,6 +114,11 @@ func TestTranslate(t *testing.T) {
 			pod: guaranteed("name: p", "cpu: 6, memory: 1Gi"), threads: 4,
 			refuse: refused + `its claim may hold cpu 2 more than its limits, because cores of a node have more threads than the translation assumes`,
 		},
+		"cores of four threads, without a limit": {
+			pod: guaranteed("name: p", "cpu: 6, memory: 1Gi"), threads: 4,
+			change: func(how *Translation) { how.CPULimit = translate.CPULimitLift },
+			refuse: refused + `its claim may hold cpu 2 more than its limits, because cores of a node have more threads than the translation assumes`,
+		},
 		"a long annotation": {
 			pod:    guaranteed("name: p, annotations: {a_policy: "+strings.Repeat("x", 10_000)+"}", four+", intel.com/l3_cache_ways: 2"),
 			change: func(how *Translation) { how.Leave = true },
