@@ -34,6 +34,8 @@ const (
 	// to lastRetry.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Minute
+	// tellAgain is when an event is tried again that could not be created.
+	tellAgain = time.Minute
 )
 
 // controller makes and deletes templates. One goroutine at a time calls settle.
@@ -57,8 +59,8 @@ type state struct {
 	// new process begins to count anew. That only keeps a template longer, and nobody waits
 	// for its deletion.
 	unused time.Time
-	// refused are the pods that do not say what their template has to be.
-	refused map[types.UID]bool
+	// refused says of pods why they do not say what their template has to be.
+	refused map[types.UID]string
 	// told is what the last event says, by pod.
 	told map[types.UID]string
 }
@@ -196,14 +198,14 @@ func (c *controller) settle(ctx context.Context, key types.NamespacedName) error
 func (c *controller) stateOf(key types.NamespacedName, pods []*corev1.Pod) *state {
 	s := c.states[key]
 	if s == nil {
-		s = &state{refused: map[types.UID]bool{}, told: map[types.UID]string{}}
+		s = &state{refused: map[types.UID]string{}, told: map[types.UID]string{}}
 		c.states[key] = s
 	}
 	present := map[types.UID]bool{}
 	for _, pod := range pods {
 		present[pod.UID] = true
 	}
-	maps.DeleteFunc(s.refused, func(uid types.UID, _ bool) bool { return !present[uid] })
+	maps.DeleteFunc(s.refused, func(uid types.UID, _ string) bool { return !present[uid] })
 	maps.DeleteFunc(s.told, func(uid types.UID, _ string) bool { return !present[uid] })
 	return s
 }
@@ -229,24 +231,25 @@ func (c *controller) known(key types.NamespacedName) (*resourceapi.ResourceClaim
 
 // specOf returns what the template has to be, by any of the pods: which one says so does not
 // matter, because the name is made of the spec. It tells the other pods why, if the template
-// is missing. A pod that does not say it is not asked again until the classes change: it may
-// take long, and a tenant can make many.
+// is missing. What a pod says is not tried again until the classes change: it may take long,
+// and a tenant can make many pods.
 func (c *controller) specOf(ctx context.Context, s *state, pods []*corev1.Pod, missing bool) (spec resourceapi.ResourceClaimSpec, is bool) {
 	options := c.options()
 	for _, pod := range pods {
-		if s.refused[pod.UID] {
-			continue
-		}
-		_, spec, err := translate.Again(pod, options)
-		if err == nil {
-			return spec, true
-		}
-		s.refused[pod.UID] = true
-		if len(pod.Spec.Containers) == 0 {
-			err = fmt.Errorf("the pod has more than %d bytes of claims and amounts", mostPodBytes)
+		why, refused := s.refused[pod.UID]
+		if !refused {
+			_, spec, err := translate.Again(pod, options)
+			if err == nil {
+				return spec, true
+			}
+			if len(pod.Spec.Containers) == 0 {
+				err = fmt.Errorf("the pod has more than %d bytes of claims and amounts", mostPodBytes)
+			}
+			why = "it is not made: " + err.Error()
+			s.refused[pod.UID] = why
 		}
 		if missing {
-			c.tell(ctx, s, []*corev1.Pod{pod}, "it is not made: "+err.Error())
+			c.tell(ctx, s, []*corev1.Pod{pod}, why)
 		}
 	}
 	return spec, false
@@ -319,11 +322,16 @@ func (c *controller) delete(ctx context.Context, template *resourceapi.ResourceC
 	return nil
 }
 
-// tell says on each pod, once, why its template is not what it should be.
+// tell says on each pod, once, why its template is not what it should be. What cannot be said
+// now is said later.
 func (c *controller) tell(ctx context.Context, s *state, pods []*corev1.Pod, why string) {
 	for _, pod := range pods {
-		if s.told[pod.UID] != why && c.events.tell(ctx, pod, why) {
+		switch {
+		case s.told[pod.UID] == why:
+		case c.events.tell(ctx, pod, why):
 			s.told[pod.UID] = why
+		default:
+			c.queue.AddAfter(types.NamespacedName{Namespace: pod.Namespace, Name: translate.TemplateOf(pod)}, tellAgain)
 		}
 	}
 }

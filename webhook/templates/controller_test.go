@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -520,6 +521,56 @@ func TestEventsAreBounded(t *testing.T) {
 		c.wait(0)
 		if n := len(c.events()); n < eventsAtOnce || n > 2*eventsAtOnce {
 			c.Errorf("%d events", n)
+		}
+	})
+}
+
+// Whoever waits for a template is told why, however many pods others make, and whatever the
+// API server says to events meanwhile.
+func TestEventThatCannotBeCreatedComesLater(t *testing.T) {
+	start(t, func(c *cluster) {
+		var refuses atomic.Bool
+		refuses.Store(true)
+		c.client.PrependReactor("create", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return refuses.Load(), nil, apierrors.NewTooManyRequests("later", 1)
+		})
+		c.run(work)
+		pod := c.pod("first", 4)
+		pod.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("64")
+		name := c.create(pod)
+		c.wait(time.Minute)
+		c.mustSay()
+		refuses.Store(false)
+		c.wait(tellAgain)
+		const why = ": Warning NUMATemplateRefused ResourceClaimTemplate %s: it is not made: template %[1]s is not what a translation of the pod asks for: the pod or the options have changed since"
+		c.mustSay(fmt.Sprintf("first"+why, name))
+
+		var want []string
+		for i := range 2 * eventsAtOnce {
+			next := pod.DeepCopy()
+			next.Name, next.UID = fmt.Sprintf("next-%03d", i), types.UID(fmt.Sprint("next-", i))
+			if err := c.client.Tracker().Add(next); err != nil {
+				c.Fatal(err)
+			}
+			want = append(want, fmt.Sprintf(next.Name+why, name))
+		}
+		c.wait(3 * tellAgain)
+		c.mustSay(append([]string{fmt.Sprintf("first"+why, name)}, want...)...)
+	})
+}
+
+// Names of pods have up to 253 characters, and those of events have to be names, too.
+func TestEventsOfPodsWithLongNames(t *testing.T) {
+	works(t, func(c *cluster) {
+		pod := c.pod(strings.Repeat("a", nameLength-1)+"-b", 4)
+		pod.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("64")
+		c.create(pod)
+		list, err := c.client.EventsV1().Events("team").List(c.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			c.Fatalf("%d events, %v", len(list.Items), err)
+		}
+		if faults := validation.IsDNS1123Subdomain(list.Items[0].Name); len(faults) > 0 {
+			c.Errorf("name %s: %s", list.Items[0].Name, faults)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsapi "k8s.io/api/events/v1"
@@ -46,16 +47,16 @@ func newEvents(options Options) events {
 // tell logs the reason and creates an event, whose name is made of what it says, so that a
 // repetition is the same event. It reports whether there is nothing to repeat.
 func (e events) tell(ctx context.Context, pod *corev1.Pod, why string) (said bool) {
-	note := message.Short(fmt.Sprintf("ResourceClaimTemplate %s: %s", translate.TemplateOf(pod), why), noteLength)
-	logger := klog.FromContext(ctx).WithValues("pod", klog.KObj(pod), "note", note)
 	if !e.pace.TryAccept() {
-		logger.Info("Template is not as it should be, and there are too many events to say so")
 		return false
 	}
+	note := message.Short(fmt.Sprintf("ResourceClaimTemplate %s: %s", translate.TemplateOf(pod), why), noteLength)
+	logger := klog.FromContext(ctx).WithValues("pod", klog.KObj(pod), "note", note)
 	logger.Info("Template is not as it should be")
 	hash := sha256.Sum256([]byte(string(pod.UID) + note))
+	name := strings.TrimRight(pod.Name[:min(len(pod.Name), nameLength)], "-.") // a part of a name may end so, and a name may not
 	_, err := e.client.EventsV1().Events(pod.Namespace).Create(ctx, &eventsapi.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: pod.Namespace, Name: fmt.Sprintf("%s.%x", pod.Name[:min(len(pod.Name), nameLength)], hash[:8])},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: pod.Namespace, Name: fmt.Sprintf("%s.%x", name, hash[:8])},
 		EventTime:           metav1.NowMicro(),
 		ReportingController: deviceclasses.DriverName, ReportingInstance: e.instance,
 		Type: corev1.EventTypeWarning, Reason: Reason, Action: "Translate", Note: note,
