@@ -85,9 +85,10 @@ func checkInjected(t *testing.T, admin kubernetes.Interface, namespace, name str
 	t.Helper()
 	const sidecar = `[{"op": "add", "path": "/spec/containers/-", "value": {"name": "proxy", "image": "none"}}]`
 	const limits = `[{"op": "add", "path": "/spec/containers/0/resources", "value": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "2", "memory": "1Gi"}}}]`
-	injectors(t, admin, namespace, map[string]string{"a-sidecar": sidecar, "z-sidecar": sidecar, "z-limits": limits})
+	const amounts = `[{"op": "add", "path": "/spec/containers/0/resources/limits/cpu", "value": "4"}, {"op": "add", "path": "/spec/containers/0/resources/requests/cpu", "value": "4"}]`
+	injectors(t, admin, namespace, map[string]string{"a-sidecar": sidecar, "z-sidecar": sidecar, "z-limits": limits, "a-amounts": amounts, "z-amounts": amounts})
 	pods := admin.CoreV1().Pods(namespace)
-	var before, after, limited *corev1.Pod
+	var before, after, limited, larger, late *corev1.Pod
 	eventually(t, "the injectors are asked", func() bool {
 		dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 		try := func(pod *corev1.Pod) *corev1.Pod {
@@ -99,7 +100,9 @@ func checkInjected(t *testing.T, admin kubernetes.Interface, namespace, name str
 		}
 		before, after = try(podOf(t, `name: p, labels: {a-sidecar: "yes"}`)), try(podOf(t, `name: p, labels: {z-sidecar: "yes"}`))
 		limited = try(object.Parse[corev1.Pod](t, `{metadata: {name: p, labels: {z-limits: "yes"}}, spec: {containers: [{name: app, image: none}]}}`))
-		return len(before.Spec.Containers) == 2 && len(after.Spec.Containers) == 2 && len(limited.Spec.Containers[0].Resources.Limits) > 0
+		larger, late = try(podOf(t, `name: p, labels: {a-amounts: "yes"}`)), try(podOf(t, `name: p, labels: {z-amounts: "yes"}`))
+		return len(before.Spec.Containers) == 2 && len(after.Spec.Containers) == 2 && len(limited.Spec.Containers[0].Resources.Limits) > 0 &&
+			larger.Spec.Containers[0].Resources.Limits.Cpu().Value() == 4 && late.Spec.Containers[0].Resources.Limits.Cpu().Value() == 4
 	})
 	if len(before.Spec.ResourceClaims) > 0 {
 		t.Errorf("a pod with a sidecar without limits has claims: %v", before.Spec.ResourceClaims)
@@ -112,6 +115,13 @@ func checkInjected(t *testing.T, admin kubernetes.Interface, namespace, name str
 	}
 	if translate.TemplateOf(limited) != name {
 		t.Errorf("a pod that gets its limits later has the claims %v", limited.Spec.ResourceClaims)
+	}
+	if again, _, err := translate.Again(larger, options); err != nil || again == name {
+		t.Errorf("the template of a pod that gets more CPUs before: %q, %v", again, err)
+	}
+	// The page says so: nobody asks again about a pod with claims.
+	if _, _, err := translate.Again(late, options); err == nil || translate.TemplateOf(late) != name {
+		t.Errorf("the template of a pod that gets more CPUs later: %q, %v", translate.TemplateOf(late), err)
 	}
 }
 
