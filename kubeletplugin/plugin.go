@@ -132,6 +132,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	p.publisher = newPublisher(options.Client, nodeName, options.Readiness, guards, events, d.WithoutConflicts, func(ctx context.Context, resources resourceslice.DriverResources) error {
 		return p.helper.PublishResources(ctx, resources)
 	})
+	p.publisher.fatal = options.Fatal
 	p.publisher.rehearsed = options.Rehearsed
 	p.publisher.whyPaused = func() string { return WhyPaused(options.Paused, options.PluginDir) }
 	p.publisher.noLists = func() { d.SetGates(func(gates *driver.Gates) { gates.NUMANodeLists = false }) }

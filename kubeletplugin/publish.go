@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
@@ -56,9 +57,12 @@ type publisher struct {
 	passed    resourceslice.DriverResources // the last that rehearse found to be stored as they are
 	passedTo  time.Time                     // when that is over
 	standing  error                         // the last answer of the guards
+	begun     bool                          // the helper has published: it keeps the UID of the Node of then
+	owner     types.UID                     // of the slices that it stored since then: that of their Node
 	events    events
 	readiness *Readiness
 
+	fatal     func(error)   // as in Options
 	rehearsed func() error  // as in Options
 	whyPaused func() string // WhyPaused; nil: publishing is never paused
 	noLists   func()        // is told that the API server takes no lists any more
@@ -192,6 +196,7 @@ func (p *publisher) reconcile(ctx context.Context) (ready bool) {
 	if p.mode != nil {
 		p.mode.tell(ctx, &p.events)
 	}
+	p.seeOwner()
 	p.standing = p.guards.check()
 	problem := p.standing
 	switch {
@@ -255,7 +260,7 @@ func (p *publisher) withdraw(ctx context.Context) {
 	if p.differs(none) == nil {
 		return
 	}
-	if err := p.publish(ctx, none); err != nil {
+	if err := p.send(ctx, none); err != nil {
 		klog.FromContext(ctx).Error(err, "Withdrawing ResourceSlices failed, trying again", "pool", p.nodeName)
 	}
 }
@@ -270,7 +275,7 @@ func (p *publisher) republish(ctx context.Context, resources resourceslice.Drive
 	} else if problem != nil {
 		return problem
 	}
-	if err := p.publish(ctx, resources); err != nil {
+	if err := p.send(ctx, resources); err != nil {
 		return fmt.Errorf("publish ResourceSlices: %w", err)
 	}
 	return problem

@@ -46,6 +46,7 @@ type cluster struct {
 	tardy   atomic.Int64 // how long a dry run takes, in ns
 
 	rehearsed func() error // the result of the rehearsal
+	fatal     func(error)  // nil: the test fails
 }
 
 func newCluster() *cluster {
@@ -205,6 +206,9 @@ func startPublishing(t *testing.T, c *cluster, before ...func(kubeletRoot string
 	guards := &guards{os.DirFS(root), testBoot, root, newNodeSlices(c, node), newRivals(nil, t.TempDir(), driver.Config{NodeName: node})}
 	p := newPublisher(tardy{c}, node, &Readiness{}, guards, eventPace(), withoutConflictsOfNode, publish)
 	p.rehearsed = c.rehearsed
+	if p.fatal = c.fatal; p.fatal == nil {
+		p.fatal = func(err error) { t.Errorf("fatal: %v", err) }
+	}
 	p.whyPaused = func() string { return WhyPaused(false, root) }
 	p.noLists = func() { p.set(testDevices()) } // as the driver's next Publish does
 	p.suspects = driver.SuspectsOf

@@ -44,6 +44,12 @@ type daemon struct {
 func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoot string) daemon {
 	t.Helper()
 	createNode(t, admin, node)
+	return servePlugin(t, api, node, kubeletRoot, func(err error) { t.Errorf("plugin cannot go on: %v", err) })
+}
+
+// servePlugin is startPlugin for a Node that there is.
+func servePlugin(t *testing.T, api kubernetes.Interface, node, kubeletRoot string, fatal func(error)) daemon {
+	t.Helper()
 	keep(t, kubeletRoot, testBoot)
 	config := driver.Config{NodeName: node, BootID: testBoot, Exclusivity: driver.ExclusivityKernel}
 	d := daemon{readiness: &kubeletplugin.Readiness{}, dir: t.TempDir()}
@@ -61,7 +67,7 @@ func startPlugin(t *testing.T, admin, api kubernetes.Interface, node, kubeletRoo
 		CDIDir:      t.TempDir(),
 		State:       files.Open(t, kubeletRoot),
 		Readiness:   d.readiness,
-		Fatal:       func(err error) { t.Errorf("plugin cannot go on: %v", err) },
+		Fatal:       fatal,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +143,53 @@ func nodeDevices(t *testing.T, admin kubernetes.Interface, node string) (devices
 		devices = append(devices, slice.Spec.Devices...)
 	}
 	return devices
+}
+
+// The garbage collector deletes slices whose owner is a Node of before. A daemon goes on creating
+// them: it has to end.
+func TestNodeThatIsRegisteredAgain(t *testing.T) {
+	const node = "registered-again"
+	admin := clientFor(t, "APISERVER_KUBECONFIG")
+	createNode(t, admin, node)
+	root, ends := t.TempDir(), make(chan error, 1)
+	first := servePlugin(t, admin, node, root, func(err error) {
+		select {
+		case ends <- err:
+		default:
+		}
+	})
+	if answer, ready := readyz(first, patience, http.StatusOK, "ok"); !ready {
+		t.Fatalf("readyz = %q", answer)
+	}
+	nodes := admin.CoreV1().Nodes()
+	if err := nodes.Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ends:
+		if want := "node " + node + " was deleted"; !strings.Contains(err.Error(), want) {
+			t.Errorf("the daemon ends with %v, want %q", err, want)
+		}
+	case <-time.After(patience):
+		t.Fatal("the daemon does not end")
+	}
+	first.Stop()
+	second := servePlugin(t, admin, node, root, func(err error) { t.Errorf("the next daemon cannot go on: %v", err) })
+	if answer, ready := readyz(second, patience, http.StatusOK, "ok"); !ready {
+		t.Fatalf("readyz = %q", answer)
+	}
+	stored := nodeSlices(t, admin, node)
+	if len(stored) != 1 || len(stored[0].OwnerReferences) != 1 || stored[0].OwnerReferences[0].UID != again.UID {
+		t.Fatalf("slices are %+v, want one of Node %s", stored, again.UID)
+	}
+	time.Sleep(10 * time.Second) // of the garbage collector
+	if now := nodeSlices(t, admin, node); len(now) != 1 || now[0].UID != stored[0].UID {
+		t.Errorf("slices are %+v by now, want the same one", now)
+	}
 }
 
 // TestGateOffIsNotReadyAndNamed: with the gate off the server drops capacity
