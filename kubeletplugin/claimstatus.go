@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -110,6 +111,9 @@ func (s *claimStatuses) recover(claims map[types.UID]*resourceapi.ResourceClaim,
 		return
 	}
 	for _, grant := range grants {
+		if grant.Unprepared {
+			continue
+		}
 		s.mu.Lock()
 		_, prepared := s.claims[grant.UID] // this daemon has prepared it again
 		s.mu.Unlock()
@@ -139,6 +143,14 @@ func (s *claimStatuses) forget(claimUID types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.claims, claimUID)
+}
+
+// forgetReleased forgets the claims that hold nothing any more, also if nobody has unprepared
+// them. A claim has its grant before it has a status.
+func (s *claimStatuses) forgetReleased(held func(types.UID) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.claims, func(claimUID types.UID, _ *claimStatus) bool { return !held(claimUID) })
 }
 
 // check queues a write if one is needed. The caller holds the lock.
@@ -275,19 +287,19 @@ func (s *claimStatuses) wanted(claimUID types.UID) *resourceapi.ResourceClaim {
 }
 
 // devices returns the status that the claim should have. Devices with admin access have
-// none. The caller holds the lock.
+// none, and neither have those that are not allocated to the claim any more: the API server
+// would refuse it. The caller holds the lock.
 func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDeviceStatus {
 	var devices, seen []resourceapi.AllocatedDeviceStatus
 	if status.seen != nil {
 		seen = status.seen.Status.Devices
 	}
 	for _, share := range status.grant.Shares {
-		device := resourceapi.AllocatedDeviceStatus{
-			Driver: driver.Name, Pool: s.pool, Device: share.Device, Data: &runtime.RawExtension{Raw: encode(share.Status())},
+		device := statusOf(share, s.pool)
+		if status.seen != nil && !isAllocated(status.seen, device) {
+			continue
 		}
-		if share.ShareID != "" {
-			device.ShareID = new(string(share.ShareID))
-		}
+		device.Data = &runtime.RawExtension{Raw: encode(share.Status())}
 		device.NetworkData = networkOf(share)
 		if now := findStatus(seen, device); now != nil {
 			device.Conditions = slices.Clone(now.Conditions) // a condition that does not change keeps its transition time
@@ -312,6 +324,23 @@ func (s *claimStatuses) devices(status *claimStatus) []resourceapi.AllocatedDevi
 		devices = append(devices, device)
 	}
 	return devices
+}
+
+// statusOf returns the status of a share, without what it says.
+func statusOf(share ledger.Share, pool string) resourceapi.AllocatedDeviceStatus {
+	device := resourceapi.AllocatedDeviceStatus{Driver: driver.Name, Pool: pool, Device: share.Device}
+	if share.ShareID != "" {
+		device.ShareID = new(string(share.ShareID))
+	}
+	return device
+}
+
+func isAllocated(claim *resourceapi.ResourceClaim, device resourceapi.AllocatedDeviceStatus) bool {
+	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
+		func(result resourceapi.DeviceRequestAllocationResult) bool {
+			return result.Driver == device.Driver && result.Pool == device.Pool && result.Device == device.Device &&
+				string(ptr.Deref(result.ShareID, "")) == ptr.Deref(device.ShareID, "")
+		})
 }
 
 // keeping returns what keeps others off the CPUs of a share. The caller holds the lock.

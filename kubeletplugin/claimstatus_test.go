@@ -42,10 +42,17 @@ func openStatuses(t *testing.T, api kubernetes.Interface) *claimStatuses {
 	return statuses
 }
 
+// withShare is a claim that the share of statusGrant is allocated to.
+func withShare(name string, uid types.UID) *resourceapi.ResourceClaim {
+	claim := allocated(name, uid)
+	claim.Status.Allocation.Devices.Results[0].Device, claim.Status.Allocation.Devices.Results[0].ShareID = "numa-1", new(shareUID)
+	return claim
+}
+
 // openStored is openStatuses with an API server that has claim uid-c.
 func openStored(t *testing.T) (*fake.Clientset, *claimStatuses) {
 	t.Helper()
-	api := fake.NewClientset(claim("c", "uid-c"))
+	api := fake.NewClientset(withShare("c", "uid-c"))
 	return api, openStatuses(t, api)
 }
 
@@ -60,7 +67,7 @@ func TestClaimStatusSaysWhatWasPrepared(t *testing.T) {
 		api, statuses := openStored(t)
 		statuses.now = func() time.Time { return time.Unix(1000, 0) }
 		go statuses.run(t.Context())
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4, 5, 6, 7)))
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4, 5, 6, 7)))
 		claim := waitStatus(t, api)
 		device := claim.Status.Devices[0]
 		if device.Driver != driver.Name || device.Pool != node || device.Device != "numa-1" || *device.ShareID != string(shareUID) {
@@ -97,7 +104,7 @@ func TestClaimStatusFollowsThePartition(t *testing.T) {
 		statuses.now = func() time.Time { return time.Unix(now.Load(), 0) }
 		go statuses.run(t.Context())
 		now.Store(1000)
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 		waitReason(t, api, reasonKernelPartition)
 		for at, row := range []struct {
 			state  cgroupState
@@ -134,7 +141,7 @@ func TestStatusOfAFlickeringPartitionIsWrittenNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, statuses := openStored(t)
 		go statuses.run(t.Context())
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 		waitReason(t, api, reasonKernelPartition)
 		api.ClearActions()
 		states := []cgroupState{invalid, {}}
@@ -158,7 +165,7 @@ func TestStatusesWaitForAnOverloadedAPIServer(t *testing.T) {
 		const claims = 8
 		var stored []runtime.Object
 		for i := range claims {
-			stored = append(stored, claim(fmt.Sprint("c", i), types.UID(fmt.Sprint("uid-", i))))
+			stored = append(stored, withShare(fmt.Sprint("c", i), types.UID(fmt.Sprint("uid-", i))))
 		}
 		api := fake.NewClientset(stored...)
 		var overloaded atomic.Bool
@@ -177,7 +184,7 @@ func TestStatusesWaitForAnOverloadedAPIServer(t *testing.T) {
 		for i := range claims {
 			grant := statusGrant(cpuset.New(i))
 			grant.Name, grant.UID = fmt.Sprint("c", i), types.UID(fmt.Sprint("uid-", i))
-			statuses.set(claim(grant.Name, grant.UID), grant)
+			statuses.set(withShare(grant.Name, grant.UID), grant)
 		}
 		time.Sleep(5 * time.Minute)
 		if requests := len(api.Actions()); requests < 6 || requests > 16 {
@@ -198,7 +205,7 @@ func TestStatusAfterAnUpdateWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, statuses := openStored(t)
 		go statuses.run(t.Context())
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 		waitReason(t, api, reasonKernelPartition)
 		lost := true
 		api.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -224,7 +231,7 @@ func TestStatusAfterAnUpdateWithoutAnAnswer(t *testing.T) {
 // What the API server refuses of one claim holds up no other.
 func TestStatusThatIsRefusedHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset(claim("a", "uid-a"), claim("c", "uid-c"))
+		api := fake.NewClientset(withShare("a", "uid-a"), withShare("c", "uid-c"))
 		refuse(api, "update", "resourceclaims", func(name string) error {
 			if name == "a" {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "resourceclaims"}, name, errors.New("by a policy"))
@@ -234,8 +241,8 @@ func TestStatusThatIsRefusedHoldsUpNoOther(t *testing.T) {
 		statuses := openStatuses(t, api)
 		refused := statusGrant(cpuset.New(5))
 		refused.Name, refused.UID = "a", "uid-a"
-		statuses.set(claim("a", "uid-a"), refused)
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		statuses.set(withShare("a", "uid-a"), refused)
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 		go statuses.run(t.Context())
 		synctest.Wait()
 		if got, want := verbs(api), map[string]int{"update": 2}; !maps.Equal(got, want) {
@@ -247,7 +254,7 @@ func TestStatusThatIsRefusedHoldsUpNoOther(t *testing.T) {
 // A webhook that fails for the claims of one namespace is no API server that is overloaded.
 func TestClaimsWithInternalErrorsHoldUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset(claim("a", "uid-a"), claim("b", "uid-b"), claim("c", "uid-c"))
+		api := fake.NewClientset(withShare("a", "uid-a"), withShare("b", "uid-b"), withShare("c", "uid-c"))
 		refuse(api, "update", "resourceclaims", func(name string) error {
 			if name != "c" {
 				return apierrors.NewInternalError(errors.New("calling webhook"))
@@ -259,11 +266,11 @@ func TestClaimsWithInternalErrorsHoldUpNoOther(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			refused := statusGrant(cpuset.New(5))
 			refused.Name, refused.UID = name, types.UID("uid-"+name)
-			statuses.set(claim(name, refused.UID), refused)
+			statuses.set(withShare(name, refused.UID), refused)
 		}
 		time.Sleep(3 * time.Minute) // they are tried about once a minute by now
 		api.ClearActions()
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 		synctest.Wait()
 		waitReason(t, api, reasonKernelPartition)
 		if writes := verbs(api)["update"]; writes != 1 {
@@ -289,7 +296,7 @@ func TestScopeChangesWhileTheStatusIsWritten(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // orders nothing, unlike a channel
 		return apierrors.NewInternalError(io.ErrUnexpectedEOF)
 	})
-	statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+	statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 	if _, err := statuses.write(t.Context(), "uid-c"); err == nil || !strings.Contains(err.Error(), "default/c") {
 		t.Errorf("error %v, want one of claim default/c", err)
 	}
@@ -308,7 +315,7 @@ func verbs(api *fake.Clientset) map[string]int {
 // The claim that the daemon knows is of before another driver wrote its own status.
 func TestAClaimThatAnotherClientHasChangedIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		changed := claim("c", "uid-c")
+		changed := withShare("c", "uid-c")
 		changed.Status.Devices = []resourceapi.AllocatedDeviceStatus{{Driver: "other", Pool: node, Device: "gpu"}}
 		api := fake.NewClientset(changed)
 		refused := false
@@ -321,7 +328,7 @@ func TestAClaimThatAnotherClientHasChangedIsReadAgain(t *testing.T) {
 		})
 		statuses := openStatuses(t, api)
 		go statuses.run(t.Context())
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 		time.Sleep(time.Second)
 		if got, want := verbs(api), map[string]int{"get": 1, "update": 2}; !maps.Equal(got, want) {
 			t.Errorf("requests %v, want %v", got, want)
@@ -346,10 +353,10 @@ func TestClaimThatIsNotKnownIsRead(t *testing.T) {
 // What a claim says from before a restart is compared with what is so now, and
 // an answer of the kubelet's that came first is not undone.
 func TestClaimsFromBeforeARestart(t *testing.T) {
-	other := claim("c", "uid-renewed")
+	other := withShare("c", "uid-renewed")
 	fresh := openStatuses(t, nil)
 	fresh.observe(inState(cgroupState{downgraded: true}), sharedPoolAway)
-	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": claim("c", "uid-c"), "uid-d": other}, []ledger.Grant{
+	fresh.recover(map[types.UID]*resourceapi.ResourceClaim{"uid-c": withShare("c", "uid-c"), "uid-d": other}, []ledger.Grant{
 		statusGrant(cpuset.New(4)), {Namespace: "default", Name: "d", UID: "uid-d"},
 	})
 	if len(fresh.claims) != 1 || fresh.queue.Len() != 1 {
@@ -360,7 +367,7 @@ func TestClaimsFromBeforeARestart(t *testing.T) {
 		t.Errorf("condition %+v, want what was seen already", condition)
 	}
 	prepared := openStatuses(t, nil)
-	prepared.set(claim("c", "uid-c"), statusGrant(cpuset.New(5)))
+	prepared.set(withShare("c", "uid-c"), statusGrant(cpuset.New(5)))
 	prepared.recover(map[types.UID]*resourceapi.ResourceClaim{}, []ledger.Grant{statusGrant(cpuset.New(4))})
 	if status := prepared.claims["uid-c"]; status.seen == nil || status.grant.Shares[0].CPUs() != cpuset.New(5) {
 		t.Errorf("status %+v, want that of the kubelet's call", status)
@@ -369,7 +376,7 @@ func TestClaimsFromBeforeARestart(t *testing.T) {
 
 func TestClaimStatusIsRetriedAndForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := fake.NewClientset(claim("c", "uid-c"))
+		api := fake.NewClientset(withShare("c", "uid-c"))
 		failures := make(chan struct{}, 10)
 		refuse(api, "update", "resourceclaims", func(string) error {
 			if len(failures) == 2 {
@@ -380,19 +387,74 @@ func TestClaimStatusIsRetriedAndForgotten(t *testing.T) {
 		})
 		statuses := openStatuses(t, api)
 		go statuses.run(t.Context())
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 		waitStatus(t, api)
 		if len(failures) != 2 {
 			t.Errorf("%d failures before the status was there, want 2", len(failures))
 		}
 		forgotten := openStatuses(t, api)
-		forgotten.set(claim("c", "uid-c"), statusGrant(cpuset.New(5)))
+		forgotten.set(withShare("c", "uid-c"), statusGrant(cpuset.New(5)))
 		forgotten.forget("uid-c")
 		before := len(api.Actions())
 		if _, err := forgotten.write(t.Context(), "uid-c"); err != nil || len(api.Actions()) != before {
 			t.Errorf("the status of a claim that was unprepared is written, %v", err)
 		}
 	})
+}
+
+// The API server would refuse it, each time.
+func TestNoStatusOfAClaimThatIsNotAllocatedHere(t *testing.T) {
+	ended := statusGrant(cpuset.New(4))
+	ended.Unprepared = true
+	elsewhere, anew := withShare("c", "uid-c"), withShare("c", "uid-c")
+	elsewhere.Status.Allocation.Devices.Results[0].Pool = "node-2"
+	anew.Status.Allocation.Devices.Results[0].ShareID = new(types.UID("share-2"))
+	for name, row := range map[string]struct {
+		claim *resourceapi.ResourceClaim
+		known bool
+		grant ledger.Grant
+		want  bool // it is written
+	}{
+		"allocated":           {withShare("c", "uid-c"), true, statusGrant(cpuset.New(4)), true},
+		"not allocated":       {claim("c", "uid-c"), true, statusGrant(cpuset.New(4)), false},
+		"not known to be":     {claim("c", "uid-c"), false, statusGrant(cpuset.New(4)), false},
+		"on another node":     {elsewhere, true, statusGrant(cpuset.New(4)), false},
+		"allocated again":     {anew, true, statusGrant(cpuset.New(4)), false},
+		"unprepared":          {withShare("c", "uid-c"), true, ended, false},
+		"unprepared, unknown": {withShare("c", "uid-c"), false, ended, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := fake.NewClientset(row.claim)
+				statuses := openStatuses(t, api)
+				answers := map[types.UID]*resourceapi.ResourceClaim{}
+				if row.known {
+					answers["uid-c"] = row.claim
+				}
+				statuses.recover(answers, []ledger.Grant{row.grant})
+				go statuses.run(t.Context())
+				time.Sleep(time.Minute)
+				statuses.observe(inState(invalid), sharedPoolAway) // one that changes is not written either
+				time.Sleep(time.Minute)
+				if writes := verbs(api)["update"]; (writes > 0) != row.want {
+					t.Errorf("%d writes", writes)
+				}
+			})
+		})
+	}
+}
+
+// Observe releases claims that nobody unprepares.
+func TestStatusesOfReleasedClaimsAreForgotten(t *testing.T) {
+	_, statuses := openStored(t)
+	statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
+	other := statusGrant(cpuset.New(5))
+	other.UID = "uid-d"
+	statuses.set(withShare("d", "uid-d"), other)
+	statuses.forgetReleased(func(claimUID types.UID) bool { return claimUID == "uid-c" })
+	if _, kept := statuses.claims["uid-c"]; len(statuses.claims) != 1 || !kept {
+		t.Errorf("known are %v, want the claim that holds something", statuses.claims)
+	}
 }
 
 func waitReason(t *testing.T, api *fake.Clientset, reason string) (device resourceapi.AllocatedDeviceStatus) {
@@ -436,7 +498,7 @@ func TestClaimStatusFollowsTheScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, statuses := openStored(t)
 		go statuses.run(t.Context())
-		statuses.set(claim("c", "uid-c"), statusGrant(cpuset.New(4)))
+		statuses.set(withShare("c", "uid-c"), statusGrant(cpuset.New(4)))
 		waitReason(t, api, reasonKernelPartition)
 		shared := statusGrant(cpuset.New(4))
 		shared.Shares[0].Zone().Scope = ledger.ScopeShared
@@ -462,7 +524,7 @@ func TestConditionsAreOfSingleShares(t *testing.T) {
 	second.Request, second.Device, second.Kind = "second", "numa-1", &ledger.ZoneShare{NUMANodes: []int{1}, CPUs: cpuset.New(6), Partition: "root"}
 	grant.Shares = append(grant.Shares, second)
 	statuses.observe(inState(invalid), sharedPoolAway)
-	statuses.set(claim("c", "uid-c"), grant)
+	statuses.set(withShare("c", "uid-c"), grant)
 	var reasons []string
 	for _, device := range statuses.devices(statuses.claims["uid-c"]) {
 		reasons = append(reasons, findCondition(device, deviceclasses.ConditionExclusive).Reason)

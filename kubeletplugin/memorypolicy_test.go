@@ -6,11 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -27,7 +29,10 @@ func TestConditionMemoryPolicy(t *testing.T) {
 	grant.Shares = append(grant.Shares, ledger.Share{
 		Request: "memory", Device: "numa-0", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, MemoryPolicy: "bind"},
 	})
-	statuses.set(claim("c", "uid-c"), grant)
+	stored := withShare("c", "uid-c")
+	stored.Status.Allocation.Devices.Results = append(stored.Status.Allocation.Devices.Results,
+		resourceapi.DeviceRequestAllocationResult{Driver: driver.Name, Pool: node, Device: "numa-0"})
+	statuses.set(stored, grant)
 	for _, row := range []struct {
 		ignored []pin.Ignored
 		want    string

@@ -182,6 +182,10 @@ func (p *Plugin) Observe(live []pin.Live) {
 	p.counters.see(live, partitions)
 	p.statuses.observe(partitions, p.sharedPoolState())
 	p.seeUnexplained()
+	p.statuses.forgetReleased(func(claimUID types.UID) bool {
+		_, held := p.driver.Grant(claimUID)
+		return held
+	})
 	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
 	for _, turned := range turns {
