@@ -199,7 +199,7 @@ func (p *planner) compare(grant ledger.Grant, claim *resourceapi.ResourceClaim) 
 		return "the claim is gone"
 	case claim.UID != grant.UID:
 		return fmt.Sprintf("the claim was replaced by another with uid %s", claim.UID)
-	case !p.allocatedHere(claim):
+	case !AllocatedOn(claim, p.config.NodeName):
 		return "the claim is not allocated on this node any more"
 	}
 	wishes, err := p.wishes(claim)
@@ -209,10 +209,11 @@ func (p *planner) compare(grant ledger.Grant, claim *resourceapi.ResourceClaim) 
 	return "" // Prepare returns the error to the kubelet
 }
 
-func (p *planner) allocatedHere(claim *resourceapi.ResourceClaim) bool {
+// AllocatedOn reports whether the claim is allocated on the node. Then all its pods are there.
+func AllocatedOn(claim *resourceapi.ResourceClaim, nodeName string) bool {
 	return claim.Status.Allocation != nil && slices.ContainsFunc(claim.Status.Allocation.Devices.Results,
 		func(result resourceapi.DeviceRequestAllocationResult) bool {
-			return result.Driver == Name && result.Pool == p.config.NodeName
+			return result.Driver == Name && result.Pool == nodeName
 		})
 }
 

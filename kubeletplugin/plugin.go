@@ -125,7 +125,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		looks:     looks{began: time.Now()},
 		recovered: options.Claims,
 	}
-	p.unpinned = newUnpinned(options.Client, func(grant ledger.Grant, container string, at time.Time) {
+	p.unpinned = newUnpinned(options.Client, nodeName, func(grant ledger.Grant, container string, at time.Time) {
 		p.podEvents.tell(grant, deviceclasses.FaultNotPinned, false, at, container)
 	})
 	p.leftovers = newLeftovers(options.Client, d)

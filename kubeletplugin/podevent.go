@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
@@ -51,6 +52,9 @@ func newPodEvents(client kubernetes.Interface, nodeName string, pace pace) *podE
 // says besides the name of the claim. A daemon that restarts and tells of the same time creates
 // no second event.
 func (e *podEvents) tell(grant ledger.Grant, name string, over bool, at time.Time, known ...any) {
+	if grant.Unprepared {
+		return // its pod is gone
+	}
 	event := podEvent{claim: types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID: grant.UID, at: at}
 	event.kind, event.reason, event.note = said(deviceclasses.FaultOf(name), over)
 	event.note = fmt.Sprintf(event.note, append([]any{grant.Name}, known...)...)
@@ -80,7 +84,7 @@ func (e *podEvents) write(ctx context.Context, event podEvent) error {
 	if err != nil {
 		return fmt.Errorf("read claim %s: %w", event.claim, err)
 	}
-	if claim == nil {
+	if claim == nil || !driver.AllocatedOn(claim, e.nodeName) { // its pods are other ones by now
 		return nil
 	}
 	for i, pod := range consumers(claim) {

@@ -25,7 +25,7 @@ import (
 
 // reserved is a claim of two pods, and of something that is none.
 func reserved() *resourceapi.ResourceClaim {
-	claim := claim("c", "uid-c")
+	claim := withShare("c", "uid-c")
 	claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{
 		{Resource: "pods", Name: "a", UID: "pod-a"},
 		{Resource: "pods", Name: "b", UID: "pod-b"},
@@ -97,6 +97,31 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 			return slices.Equal(got, want)
 		}) {
 			t.Errorf("events %q, want %q", got, want)
+		}
+	})
+}
+
+// After a claim was released, others may use it, elsewhere.
+func TestPodsOfOthersAreNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elsewhere := reserved()
+		elsewhere.Status.Allocation.Devices.Results[0].Pool = "node-2"
+		api := fake.NewClientset(elsewhere)
+		events := newPodEvents(api, node, eventPace())
+		go events.run(t.Context())
+		grant := ledger.Grant{Namespace: "default", Name: "c", UID: "uid-c"}
+		tell := func() {
+			events.tell(grant, deviceclasses.FaultRefused, false, time.Unix(1000, 0), "in use")
+			synctest.Wait()
+		}
+		tell()
+		if got := verbs(api); got["create"] > 0 {
+			t.Errorf("requests %v about a claim that is on another node by now", got)
+		}
+		api.ClearActions()
+		grant.Unprepared = true
+		if tell(); len(api.Actions()) > 0 {
+			t.Errorf("requests %v about a claim that was unprepared", verbs(api))
 		}
 	})
 }

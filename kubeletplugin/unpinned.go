@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
@@ -31,6 +32,7 @@ const whyNotPinned = "the container runtime has not run the driver's hook, or pi
 // but the API server says that such containers run.
 type unpinned struct {
 	client kubernetes.Interface
+	node   string
 	now    func() time.Time
 	tell   func(grant ledger.Grant, container string, at time.Time)
 	queue  workqueue.TypedRateLimitingInterface[types.UID]
@@ -51,8 +53,8 @@ type unseen struct {
 	ended time.Time
 }
 
-func newUnpinned(client kubernetes.Interface, tell func(ledger.Grant, string, time.Time)) *unpinned {
-	return &unpinned{client: client, now: time.Now, tell: tell, queue: newQueue[types.UID](), unseen: make(map[types.UID]*unseen)}
+func newUnpinned(client kubernetes.Interface, nodeName string, tell func(ledger.Grant, string, time.Time)) *unpinned {
+	return &unpinned{client: client, node: nodeName, now: time.Now, tell: tell, queue: newQueue[types.UID](), unseen: make(map[types.UID]*unseen)}
 }
 
 // observe takes all grants, and the claims for which cgroups are recorded. It returns the
@@ -68,7 +70,7 @@ func (u *unpinned) observe(grants []ledger.Grant, recorded partitionStates) (fou
 			u.pinned[grant.UID] = true
 			continue
 		}
-		if !slices.ContainsFunc(grant.Shares, ledger.Share.Pinned) {
+		if grant.Unprepared || !slices.ContainsFunc(grant.Shares, ledger.Share.Pinned) {
 			continue
 		}
 		claim := known[grant.UID]
@@ -114,7 +116,7 @@ func (u *unpinned) look(ctx context.Context, claimUID types.UID) error {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	object, err := claimWith(ctx, u.client, types.NamespacedName{Namespace: grant.Namespace, Name: grant.Name}, claimUID)
-	if err != nil || object == nil {
+	if err != nil || object == nil || !driver.AllocatedOn(object, u.node) { // its pods may be on another node
 		return err
 	}
 	pods, err := readPods(ctx, u.client, object)

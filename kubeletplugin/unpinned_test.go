@@ -39,7 +39,7 @@ func newUnpinnedFixture(t *testing.T) *unpinnedFixture {
 		},
 	}}
 	f.api = fake.NewClientset(reserved(), f.pod)
-	f.unpinned = newUnpinned(f.api, func(_ ledger.Grant, container string, _ time.Time) { f.told = append(f.told, container) })
+	f.unpinned = newUnpinned(f.api, node, func(_ ledger.Grant, container string, _ time.Time) { f.told = append(f.told, container) })
 	f.now = func() time.Time { return f.clock }
 	share := ledger.Share{Request: "cpus/small", Kind: &ledger.ZoneShare{NUMANodes: []int{0}, CPUs: cpuset.New(2, 3), Partition: "root"}}
 	f.grants = []ledger.Grant{
@@ -134,6 +134,29 @@ func TestContainerThatRestartsWithoutTheHook(t *testing.T) {
 		}
 		if !slices.Equal(f.told, []string{"main"}) {
 			t.Errorf("started again %s after its record went: told %v, want main", after, f.told)
+		}
+	}
+}
+
+// A claim that was abandoned may be allocated elsewhere, where its containers are pinned.
+func TestContainersOfOtherNodesAreNotLookedAt(t *testing.T) {
+	for name, change := range map[string]func(*unpinnedFixture){
+		"unprepared": func(f *unpinnedFixture) { f.grants[0].Unprepared = true },
+		"elsewhere": func(f *unpinnedFixture) {
+			claim := reserved()
+			claim.Status.Allocation.Devices.Results[0].Pool = "node-2"
+			if _, err := f.api.ResourceV1().ResourceClaims("default").UpdateStatus(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		f := newUnpinnedFixture(t)
+		f.running(f.clock, "main")
+		change(f)
+		for range 3 {
+			if found, _ := f.step(time.Minute, nil); len(found)+len(f.told) > 0 {
+				t.Errorf("%s: found %v, told %v, want nothing", name, found, f.told)
+			}
 		}
 	}
 }
