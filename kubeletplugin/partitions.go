@@ -41,7 +41,8 @@ type cgroupState struct {
 	given      pin.Pinning
 	ofAll      bool // it is the state of all shares of the claim, whatever is given
 	downgraded bool
-	fault, why string // the fault, and what is known of it; empty until it has lasted
+	fault, why string    // the fault, and what is known of it; empty until it has lasted
+	since      time.Time // when it began at the earliest; only of toldFaults
 }
 
 // partitionStates is the state of each claim's cgroups. It is replaced, never changed.
@@ -85,6 +86,7 @@ type turn struct {
 // faultWatch compares the recorded cgroups with how they were at the last look.
 type faultWatch struct {
 	cgroups map[string]*watched
+	told    partitionStates // by the daemon of before; nil after the first look
 }
 
 type watched struct {
@@ -103,6 +105,9 @@ func (w *faultWatch) look(now time.Time, live []pin.Live) (states partitionState
 		seen := known[cgroup.Cgroup]
 		if seen == nil {
 			seen = &watched{}
+			if since, told := w.told.toldOf(cgroup); told && cgroup.Fault != "" {
+				seen = &watched{since: since, fault: cgroup.Fault, told: true}
+			}
 		}
 		w.cgroups[cgroup.Cgroup] = seen
 		if turn, turned := seen.look(now, cgroup.Fault); turned {
@@ -117,6 +122,7 @@ func (w *faultWatch) look(now time.Time, live []pin.Live) (states partitionState
 			states[types.UID(claim.UID)] = append(states[types.UID(claim.UID)], state)
 		}
 	}
+	w.told = nil
 	return states, turns
 }
 
@@ -155,14 +161,17 @@ type blockedWatch struct {
 }
 
 // look takes the CPUs that are blocked now. It returns those that have been blocked for
-// blockedLasts.
+// blockedLasts. At the first look, these are all: the daemon of before may have reported them.
 func (w *blockedWatch) look(now time.Time, blocked cpuset.Set) (lasting cpuset.Set) {
-	known := w.since
+	known, first := w.since, w.since == nil
 	w.since = make(map[int]time.Time, blocked.Size())
 	for cpu := range blocked.All() {
 		began, before := known[cpu]
 		if !before {
 			began = now
+			if first {
+				began = now.Add(-blockedLasts)
+			}
 		}
 		w.since[cpu] = began
 		if now.Sub(began) >= blockedLasts {

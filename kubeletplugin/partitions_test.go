@@ -148,6 +148,7 @@ func TestCPUsThatStayBlockedDoNotCount(t *testing.T) {
 		at            int64
 		blocked, want cpuset.Set
 	}{
+		{-1, cpuset.New(1), cpuset.New(1)}, // the daemon of before may have reported it
 		{0, cpuset.New(2, 3), cpuset.Set{}},
 		{29, cpuset.New(2, 3, 5), cpuset.Set{}},
 		{30, cpuset.New(2, 5), cpuset.New(2)},

@@ -138,7 +138,11 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 	p.publisher.noLists = func() { d.SetGates(func(gates *driver.Gates) { gates.NUMANodeLists = false }) }
 	p.publisher.suspects = d.Suspects
 	p.publisher.mode = &modeNews{state: options.State, mode: d.Config().Exclusivity, why: options.ModeReason}
-	p.show(nil)
+	told := toldFaults(options.Claims, d.Grants(), nodeName)
+	p.partitions.told = told
+	p.unpinned.resume(told)
+	p.statuses.observe(told, sharedPoolAway)
+	p.show(told)
 	var err error
 	p.helper, err = helper.Start(ctx, &claimServer{
 		Plugin: p, client: options.Client, guards: guards, fatal: options.Fatal,

@@ -14,10 +14,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	healthapi "k8s.io/kubelet/pkg/apis/dra-health/v1"
 	draapi "k8s.io/kubelet/pkg/apis/dra/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -31,11 +33,16 @@ type served struct {
 
 func startServed(t *testing.T, c *cluster, dir, cdiDir string) *served {
 	t.Helper()
+	return startServedWith(t, c, recoveredDriver(t), dir, cdiDir, nil)
+}
+
+func startServedWith(t *testing.T, c *cluster, d *driver.Driver, dir, cdiDir string, claims map[types.UID]*resourceapi.ResourceClaim) *served {
+	t.Helper()
 	s := &served{dir: dir, cdiDir: cdiDir, readiness: &Readiness{}}
 	var err error
 	keep(t, dir)
-	s.Plugin, err = Start(t.Context(), recoveredDriver(t), Options{
-		Client: c, PluginDir: s.dir, RegistryDir: t.TempDir(), CDIDir: s.cdiDir, State: files.Open(t, dir),
+	s.Plugin, err = Start(t.Context(), d, Options{
+		Client: c, PluginDir: s.dir, RegistryDir: t.TempDir(), CDIDir: s.cdiDir, State: files.Open(t, dir), Claims: claims,
 		Readiness: s.readiness, Fatal: func(err error) { t.Errorf("fatal: %v", err) },
 	})
 	if err != nil {

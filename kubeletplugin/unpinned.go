@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
@@ -55,6 +56,15 @@ type unseen struct {
 
 func newUnpinned(client kubernetes.Interface, nodeName string, tell func(ledger.Grant, string, time.Time)) *unpinned {
 	return &unpinned{client: client, node: nodeName, now: time.Now, tell: tell, queue: newQueue[types.UID](), unseen: make(map[types.UID]*unseen)}
+}
+
+// resume takes what the daemon of before has found.
+func (u *unpinned) resume(told partitionStates) {
+	for claimUID, states := range told {
+		if slices.ContainsFunc(states, func(state cgroupState) bool { return state.fault == deviceclasses.FaultNotPinned }) {
+			u.unseen[claimUID] = &unseen{since: u.now(), wait: unseenLasts, found: true}
+		}
+	}
 }
 
 // observe takes all grants, and the claims for which cgroups are recorded. It returns the

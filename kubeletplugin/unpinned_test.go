@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
@@ -157,6 +158,22 @@ func TestContainersOfOtherNodesAreNotLookedAt(t *testing.T) {
 			if found, _ := f.step(time.Minute, nil); len(found)+len(f.told) > 0 {
 				t.Errorf("%s: found %v, told %v, want nothing", name, found, f.told)
 			}
+		}
+	}
+}
+
+// What the daemon of before has found stays, without another event, until a hook has pinned it.
+func TestUnpinnedContainersOfBefore(t *testing.T) {
+	f := newUnpinnedFixture(t)
+	f.resume(partitionStates{"uid-c": {{fault: deviceclasses.FaultNotPinned}}, "uid-f": {{fault: deviceclasses.FaultPartitionInvalid}}})
+	for range 3 {
+		if found, looked := f.step(time.Minute, nil); !slices.Equal(found, []types.UID{"uid-c"}) || looked > 0 || len(f.told) > 0 {
+			t.Errorf("found %v after %d looks, told %v, want the claim and no event", found, looked, f.told)
+		}
+	}
+	for range 2 {
+		if found, _ := f.step(time.Second, pinnedClaim); len(found) > 0 {
+			t.Errorf("found %v although the hook has pinned it", found)
 		}
 	}
 }
