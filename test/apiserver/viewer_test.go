@@ -77,10 +77,11 @@ func TestEveryCommandForEveryUser(t *testing.T) {
 	const (
 		unseen  = "there may be more obstacles, because you may not list: Nodes, DeviceClasses, ResourceSlices, DeviceTaintRules, ResourceClaims, ResourceClaimTemplates and Pods of other namespaces than " + team
 		unknown = "it is not known on which nodes it fits, because you may not list Nodes, DeviceClasses, ResourceSlices"
-		gates   = `note: using the feature gates of Kubernetes 1.37, because those of the cluster cannot be read; set --feature-gates if they differ: get /metrics: forbidden: User "` + tenantUser + `" cannot get path "/metrics"`
 		noExec  = `cannot get resource "pods/exec" in API group "" in the namespace "dra-numa"`
 		noProxy = `cannot get resource "nodes/proxy" in API group "" at the cluster scope`
 	)
+	gates := "note: using the feature gates of Kubernetes " + releaseOf(t, admin) +
+		`, because those of the cluster cannot be read; set --feature-gates if they differ: get /metrics: forbidden: User "` + tenantUser + `" cannot get path "/metrics"`
 	nodes := forbidden("Nodes", "nodes", "")
 	noNode := says{2, []string{"error: read the state of " + viewed + ": run dra-numa state in pod dra-numa/dra-driver-numa-"}}
 	// By command line: the answers to the administrator, the viewer and the tenant.
