@@ -1,11 +1,13 @@
 package snapshot
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -281,6 +283,59 @@ func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 		err := (&Snapshot{}).Read("f.yaml", strings.NewReader(tc.text))
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "read f.yaml, document ") {
 			t.Errorf("%q:\nerror %v\nwant  %s", tc.text, err, tc.want)
+		}
+	}
+}
+
+// A text has more than one document also if there is no line "---" between them.
+func TestReadTakesAllOfAText(t *testing.T) {
+	const (
+		a, b   = `{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}`, `{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b"}}`
+		yamlA  = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n"
+		yamlB  = "kind: Pod\napiVersion: v1\nmetadata: {name: b}\n"
+		inFlow = "{kind: Pod, apiVersion: v1, metadata: {name: a}}"
+	)
+	encode := func(order binary.AppendByteOrder, text string) string {
+		var encoded []byte
+		for _, unit := range utf16.Encode([]rune("\ufeff" + text)) {
+			encoded = order.AppendUint16(encoded, unit)
+		}
+		return string(encoded)
+	}
+	for text, want := range map[string]string{
+		a + b:                                              "a b",
+		a + "\n" + b + "\n":                                "a b",
+		"\ufeff" + a + "\n" + b:                            "a b",
+		"---\n# comment\n" + a + "\n\n" + b:                "a b",
+		a + "\n---\n" + b:                                  "a b",
+		a + " # comment\n":                                 "a",
+		"# comment\n" + inFlow + " # comment":              "a",
+		inFlow + "\n---\n" + inFlow:                        "read f, document 2: Pod default/a occurs twice, first in f, document 1",
+		a + b + a:                                          "read f, document 3: Pod default/a occurs twice, first in f, document 1",
+		a + b + `{"kind"`:                                  "read f, document 1: yaml: did not find expected ',' or ']'",
+		inFlow + "\n{kind: Pod}":                           "read f, document 1: yaml: line 1: did not find expected ',' or ']'",
+		"# comment\n" + inFlow + "\nkind: Pod":             "read f, document 1: yaml: line 2: did not find expected ',' or ']'",
+		yamlA + "...\n" + yamlB:                            "a b",
+		yamlA + "... # comment\n\n" + yamlB:                "a b",
+		yamlA + "...\n" + b + "\n...\n":                    "a b",
+		yamlA + "...\n" + inFlow:                           "read f, document 2: Pod default/a occurs twice, first in f, document 1",
+		yamlA + "...\n---\n" + yamlA:                       "read f, document 2: Pod default/a occurs twice, first in f, document 1",
+		yamlA + "...\napiVersion: v1\n---\n" + yamlB:       "read f, document 2: object without kind",
+		encode(binary.LittleEndian, yamlA+"---\r\n"+yamlB): "a b",
+		encode(binary.BigEndian, a+"\n"+b):                 "a b",
+	} {
+		s := &Snapshot{}
+		err := s.Read("f", strings.NewReader(text))
+		var names []string
+		for _, pod := range s.Pods {
+			names = append(names, pod.Name)
+		}
+		got := strings.Join(names, " ")
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
 }

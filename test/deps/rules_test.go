@@ -490,6 +490,7 @@ var modules = []module{
 		why:     "replaces a file with fewer system calls than os.Root, and mounts resctrl in the host's mount namespace",
 	},
 	{"maragu.dev/gomponents", []string{"cluster/holdings/web"}, "elements of HTML, whose texts it escapes; unlike html/template, it calls no method by its name"},
+	{"golang.org/x/text", []string{"cluster/snapshot"}, "files in UTF-16, as PowerShell writes them and kubectl reads them"},
 	{"golang.org/x/term", []string{"cmd/kubectl-numa"}, "whether there is a terminal, and how wide"},
 	{"tags.cncf.io/container-device-interface", []string{"test"}, "our spec files read as a container runtime reads them"},
 	{"tags.cncf.io/container-device-interface/specs-go", []string{"cdi", "test"}, "the types of CDI spec files"},
