@@ -134,9 +134,14 @@ func (c *Cluster) ExplainClaim(ctx context.Context, claim *resourceapi.ResourceC
 	return c.explain(ctx, pod, Explanation{Claim: keyOf(claim).String(), Nodes: []NodeExplanation{}})
 }
 
+// unknown says why it is not known where pods fit.
+func (c *Cluster) unknown() string {
+	return "it is not known on which nodes it fits, because you may not list " + strings.Join(c.hidden, ", ")
+}
+
 func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (Explanation, error) {
 	if len(c.hidden) > 0 {
-		e.Sentence = "it is not known on which nodes it fits, because you may not list " + strings.Join(c.hidden, ", ")
+		e.Sentence = c.unknown()
 		e.Scheduler = rejectionOf(d.pod)
 		return e, nil
 	}

@@ -17,7 +17,7 @@ import (
 // true only for the usual contents of claims: exact counts, selectors that answer yes or
 // no for every device, and amounts that cannot overflow 64 bits.
 func (c *Cluster) isHarmless(d *demand) bool {
-	if !c.harmlessDevices {
+	if !c.harmlessDevices || len(c.hidden) > 0 {
 		return false
 	}
 	for _, claim := range d.toAllocate() {

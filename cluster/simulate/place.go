@@ -81,7 +81,11 @@ func (c *Cluster) Place(ctx context.Context, pod *corev1.Pod, o Options) (Placem
 	if err != nil {
 		return p, err
 	}
-	if len(c.nodes) == 0 {
+	switch {
+	case len(c.hidden) > 0:
+		p.Refusals = []Refusal{{Reason: c.unknown()}}
+		return p, nil
+	case len(c.nodes) == 0:
 		p.Refusals = []Refusal{{Reason: string(noNodes)}}
 		return p, nil
 	}

@@ -24,6 +24,11 @@ apiVersion: v1
 kind: Pod
 metadata: {name: lost, namespace: team}
 spec: {containers: [{name: main}], resourceClaims: [{name: cpus, resourceClaimTemplateName: none}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: last, namespace: team, creationTimestamp: 2026-01-01T00:00:00Z}
+spec: {containers: [{name: main}], resourceClaims: [{name: cpus, resourceClaimName: cpus}]}
 `
 
 // namespaceOnly is what a user sees who may read only the objects of namespace team, and
@@ -82,6 +87,27 @@ func TestWhatFitsOnlyMayFitForThoseWhoDoNotSeeAll(t *testing.T) {
 	want := "team/waits: may fit on 1 of 1 nodes: worker-1\n" + said + podsUnseen + "\nworker-1: may fit\n"
 	if !strings.HasPrefix(text, want) || document.Node != "worker-1" || len(document.Hints) > 0 {
 		t.Errorf("explain says\n%swant\n%s", text, want)
+	}
+}
+
+// Without one of these kinds, nobody can say where a pod fits, also not for the pods before it.
+func TestExplainWithoutOneKind(t *testing.T) {
+	kinds := map[string]string{"nodes": "Nodes", "deviceclasses": "DeviceClasses", "resourceslices": "ResourceSlices"}
+	for path, kind := range kinds {
+		paths := []string{"devicetaintrules"}
+		for other := range kinds {
+			if other != path {
+				paths = append(paths, other)
+			}
+		}
+		kubeconfig := namespaceOnly(t, paths...)
+		for _, args := range []string{"pod waits", "pod last", "claim cpus"} {
+			text, document := explained(t, append(strings.Fields(args), "--kubeconfig", kubeconfig)...)
+			want := ": it is not known on which nodes it fits, because you may not list " + kind + "\n"
+			if !strings.Contains(text, want) || document.Blocked || len(document.Assumed) > 0 {
+				t.Errorf("without %s, explain %s says\n%s", kind, args, text)
+			}
+		}
 	}
 }
 
