@@ -94,7 +94,7 @@ func (c *Cluster) rank(d *demand, offers []offer, all bool) (offer, Choice) {
 	}
 	ranking := c.scored.Rank(d.pod, candidates)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ranking.Totals[b], ranking.Totals[a]) })
-	choice := Choice{Among: len(offers), Unknown: append(Unsimulated(d.pod), ranking.Unknown...)}
+	choice := Choice{Among: len(offers), Unknown: append(c.Unsimulated(d.pod), ranking.Unknown...)}
 	if limit := score.Limit(len(c.nodes)); len(offers) > limit {
 		choice.Scored = limit
 	}

@@ -5,9 +5,8 @@
 //
 // It follows the scheduler's plugin dynamicresources. For everything except devices, it
 // follows the plugins NodeUnschedulable, TaintToleration, NodeAffinity and
-// NodeResourcesFit. Unsimulated lists the fields of a pod that the package does not
-// consider. The package assumes that drivers meet the binding conditions of their
-// devices.
+// NodeResourcesFit. Unsimulated lists what the package does not consider of a pod. The
+// package assumes that drivers meet the binding conditions of their devices.
 //
 // It is larger than other packages because it both places pods and explains why a pod
 // does not fit. An explanation repeats the steps of the placement with the same state:
@@ -52,6 +51,7 @@ type Cluster struct {
 	scored    *score.Cluster
 	demands   map[string]*demand // by their claims as text
 	assumed   map[string]bool    // the pods that this package placed, by namespace/name
+	avoided   map[string]bool    // those of them that a pod before them avoided
 	// users are the claims that were ever reserved for a pod, by pod; nil means not
 	// computed.
 	users map[types.NamespacedName][]types.NamespacedName
@@ -84,6 +84,7 @@ func New(s *snapshot.Snapshot, rules Rules) (*Cluster, error) {
 		celCache:  allocation.NewCache(celExpressions, rules.gates.features()),
 		demands:   make(map[string]*demand),
 		assumed:   make(map[string]bool),
+		avoided:   make(map[string]bool),
 		harmless:  make(map[string]bool),
 		kinds:     make(map[string]bool),
 
@@ -175,6 +176,16 @@ func keyOf(object named) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
+// Unsimulated returns what the scheduler considers of a pod and this package does not. Of a
+// pod that the package placed, it is as of then.
+func (c *Cluster) Unsimulated(pod *corev1.Pod) []string {
+	fields, key := Unsimulated(pod), keyOf(pod).String()
+	if c.avoided[key] || !c.assumed[key] && c.scored.Avoids(pod) {
+		fields = append(fields, "required spec.affinity.podAntiAffinity of other pods")
+	}
+	return fields
+}
+
 // Unsimulated returns the fields of a pod that the scheduler considers and that this
 // package does not.
 func Unsimulated(pod *corev1.Pod) []string {
@@ -191,7 +202,9 @@ func Unsimulated(pod *corev1.Pod) []string {
 		return c.WhenUnsatisfiable == corev1.DoNotSchedule
 	}))
 	add("spec.schedulingGroup", pod.Spec.SchedulingGroup != nil)
-	add("hostPort", slices.ContainsFunc(pod.Spec.Containers, usesHostPort))
+	add("hostPort", slices.ContainsFunc(pod.Spec.Containers, usesHostPort) || slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways && usesHostPort(c)
+	}))
 	add("persistentVolumeClaim", slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
 	}))

@@ -161,9 +161,10 @@ func (c *Cluster) find(name string) (index int, found bool) {
 // bind adds to the node what the pod takes, and returns the pod's claims.
 func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
 	o.addPod(o.takes)
+	key := keyOf(d.pod).String()
+	c.assumed[key], c.avoided[key] = true, c.scored.Avoids(d.pod)
 	o.scored.Add(d.pod, requests.Scored(o.pod, c.gates[gateNodeAllocatable]))
 	o.placed = append(o.placed, placedPod{d.pod, o.takes})
-	c.assumed[keyOf(d.pod).String()] = true
 	allocations := o.allocations
 	for i := range d.claims {
 		claim := d.claims[i].claim.DeepCopy()

@@ -160,7 +160,7 @@ func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster
 		assumed[p.Pod] = true
 	}
 	before = slices.DeleteFunc(before, func(earlier *corev1.Pod) bool { return !assumed[earlier.Namespace+"/"+earlier.Name] })
-	q.warn(objects, append(before, pod))
+	q.warnOf(objects, append(before, pod), cluster.Unsimulated)
 	answer, err := cluster.ExplainPod(ctx, pod)
 	if err != nil {
 		return answer, &failure{err}

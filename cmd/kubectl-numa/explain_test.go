@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,30 @@ func TestNotesBelongToTheExplanation(t *testing.T) {
 	}
 	if !strings.Contains(text, "\nnote: "+strings.Join(want, "\nnote: ")+"\n") {
 		t.Errorf("explain says\n%s", text)
+	}
+}
+
+// Pods that run, or are placed first, may keep others away. Whoever they keep away is told so.
+func TestPodsThatOthersAvoid(t *testing.T) {
+	const avoids = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: t, labelSelector: {matchLabels: {app: x}}}]}}"
+	const note = "required spec.affinity.podAntiAffinity of other pods is not simulated; pods that use it: 1"
+	for where, spec := range map[string]string{"runs": "nodeName: worker-1, ", "waits": ""} {
+		dir := clusterFolder(t)
+		node := filepath.Join(dir, "node.yaml")
+		testfiles.Write(t, node, strings.Replace(testfiles.Read(t, node), "{name: worker-1}", "{name: worker-1, labels: {t: a}}", 1))
+		testfiles.Write(t, filepath.Join(dir, "pods.yaml"), "kind: Pod\napiVersion: v1\nmetadata: {name: "+where+"}\nspec: {"+spec+avoids+", containers: [{name: main}]}\n---\n"+
+			podWith("default", "{app: x}", "kept-away")+"---\n"+podWith("default", "{app: z}", "other"))
+		_, document := explained(t, "pod", "kept-away", "-f", dir)
+		if !slices.Contains(document.Notes, note) {
+			t.Errorf("%s: notes are %q", where, document.Notes)
+		}
+		_, stdout, stderr := call("simulate", "-f", dir)
+		if strings.Count(stderr, "note: "+note+"\n") != 1 {
+			t.Errorf("%s: simulate says %s%s", where, stdout, stderr)
+		}
+		if _, document := explained(t, "pod", "other", "-f", dir); slices.Contains(document.Notes, strings.Replace(note, "1", "2", 1)) {
+			t.Errorf("%s: notes are %q", where, document.Notes)
+		}
 	}
 }
 

@@ -50,16 +50,16 @@ func (s *simulation) run(ctx context.Context) error {
 		return fmt.Errorf("--node %q: there is no such Node in %s", s.node, &s.from)
 	}
 	waiting := objects.Waiting()
-	s.warn(objects, waiting)
 	options := simulate.Options{Node: s.node, AllNodes: s.allNodes, Strategy: simulate.Strategy(s.strategy.value)}
 	progress := s.progress("pods placed")
 	options.Progress = progress.at
 	result, err := cluster.Run(ctx, waiting, options)
 	progress.done()
+	s.warnOf(objects, waiting, cluster.Unsimulated)
 	if err != nil {
 		return &failure{err}
 	}
-	s.warnOfChoices(result, waiting)
+	s.warnOfChoices(result, waiting, cluster.Unsimulated)
 	result = listed(result, objects, &s.from.scope)
 	if asked := s.from.scope.String(); asked != "" && len(result.Pods)+len(result.Unschedulable) == 0 {
 		s.note("no pod %s waits for a node", asked)
@@ -103,10 +103,10 @@ func listed(result simulate.Result, objects *snapshot.Snapshot, s *scope) simula
 
 // warnOfChoices prints notes about pods for which the scheduler may choose a node without
 // the highest score. warn has already printed those about fields of the pods.
-func (c cli) warnOfChoices(result simulate.Result, pods []*corev1.Pod) {
+func (c cli) warnOfChoices(result simulate.Result, pods []*corev1.Pod, unsimulated func(*corev1.Pod) []string) {
 	said := make(map[string]bool)
 	for _, pod := range pods {
-		for _, field := range simulate.Unsimulated(pod) {
+		for _, field := range unsimulated(pod) {
 			said[field] = true
 		}
 	}
@@ -160,12 +160,17 @@ func withHint(err *simulate.AbortError) error {
 
 // warn prints notes about objects and fields that the answer does not consider.
 func (c cli) warn(objects *snapshot.Snapshot, pods []*corev1.Pod) {
+	c.warnOf(objects, pods, simulate.Unsimulated)
+}
+
+// warnOf is warn with what is not simulated of a pod.
+func (c cli) warnOf(objects *snapshot.Snapshot, pods []*corev1.Pod, of func(*corev1.Pod) []string) {
 	if kinds := objects.IgnoredKinds(); len(kinds) > 0 {
 		c.note("ignoring objects that do not change the answer: %s", strings.Join(kinds, ", "))
 	}
 	unsimulated := make(map[string]int)
 	for _, pod := range pods {
-		for _, field := range simulate.Unsimulated(pod) {
+		for _, field := range of(pod) {
 			unsimulated[field]++
 		}
 	}

@@ -30,6 +30,7 @@ type Node struct {
 	// scored is cpu and memory of Taken, with defaults for pods that do not request them.
 	scored requests.Amounts
 	social []socialPod // those of Pods with affinity to other pods, or anti-affinity
+	avoids []term      // the required anti-affinity of Pods
 }
 
 // NewNode returns a node without pods.
@@ -45,6 +46,11 @@ func (n *Node) Add(pod *corev1.Pod, scored requests.Amounts) {
 	}
 	if social := newSocialPod(pod); len(social.terms) > 0 {
 		n.social = append(n.social, social)
+	}
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil {
+		for _, required := range affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+			n.avoids = append(n.avoids, newTerm(pod, required, 0))
+		}
 	}
 }
 

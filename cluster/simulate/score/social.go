@@ -72,6 +72,18 @@ func newTerm(pod *corev1.Pod, from corev1.PodAffinityTerm, weight int64) term {
 	return t
 }
 
+// Avoids reports whether a pod of the cluster may require that the pod is not near it
+// (satisfyExistingPodsAntiAffinity of InterPodAffinity).
+func (c *Cluster) Avoids(pod *corev1.Pod) bool {
+	q := &question{}
+	return slices.ContainsFunc(c.nodes, func(n *Node) bool {
+		return slices.ContainsFunc(n.avoids, func(t term) bool {
+			_, has := n.Labels[t.key]
+			return has && (q.applies(t, pod) || len(q.unknown) > 0)
+		})
+	})
+}
+
 // applies reports whether the term is about the pod.
 func (q *question) applies(t term, pod *corev1.Pod) bool {
 	if !t.selector.Matches(labels.Set(pod.Labels)) {
