@@ -2,16 +2,19 @@ package snapshot
 
 import (
 	"math"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	amounts "k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/dra-driver-numa/dra-driver-numa/internal/spelling"
 )
 
 // This file sets the defaults of an API server of Kubernetes 1.37, as far as they
-// change placements: pkg/apis/core/v1/defaults.go, pkg/apis/resource/v1/defaults.go.
+// change placements: pkg/apis/core/v1/defaults.go, pkg/apis/resource/v1/defaults.go,
+// pkg/api/pod/util.go.
 
 func defaultNode(node *corev1.Node) {
 	if node.Status.Allocatable == nil {
@@ -24,24 +27,43 @@ func defaultPod(pod *corev1.Pod) {
 	if pod.Spec.SchedulerName == "" {
 		pod.Spec.SchedulerName = corev1.DefaultSchedulerName
 	}
+	limitPod(&pod.Spec)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
-			defaultRequests(&containers[i].Resources)
+			defaultRequests(&containers[i].Resources, containers[i].Resources.Limits, func(corev1.ResourceName) bool { return true })
 		}
 	}
-	limitPod(&pod.Spec)
+	defaultPodLevel(pod)
 }
 
-// defaultRequests sets a missing request to the limit.
-func defaultRequests(resources *corev1.ResourceRequirements) {
-	for name, limit := range resources.Limits {
-		if _, asked := resources.Requests[name]; asked {
+// defaultPodLevel sets the requests of a pod that has resources of its own
+// (DefaultPodLevelResources of pkg/api/pod).
+func defaultPodLevel(pod *corev1.Pod) {
+	own := pod.Spec.Resources
+	if own == nil || len(own.Requests)+len(own.Limits) == 0 {
+		return
+	}
+	isHuge := func(name corev1.ResourceName) bool {
+		return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
+	}
+	all := resourcehelper.PodResourcesOptions{}
+	defaultRequests(own, resourcehelper.AggregateContainerRequests(pod, all), func(name corev1.ResourceName) bool {
+		return resourcehelper.IsSupportedPodLevelResource(name) && !isHuge(name)
+	})
+	defaultRequests(own, own.Limits, resourcehelper.IsSupportedPodLevelResource)
+	defaultRequests(own, resourcehelper.AggregateContainerLimits(pod, all), isHuge)
+}
+
+// defaultRequests sets missing requests to these amounts, if they are kept.
+func defaultRequests(resources *corev1.ResourceRequirements, list corev1.ResourceList, kept func(corev1.ResourceName) bool) {
+	for name, amount := range list {
+		if _, asked := resources.Requests[name]; asked || !kept(name) {
 			continue
 		}
 		if resources.Requests == nil {
 			resources.Requests = make(corev1.ResourceList)
 		}
-		resources.Requests[name] = limit.DeepCopy()
+		resources.Requests[name] = amount.DeepCopy()
 	}
 }
 

@@ -340,6 +340,31 @@ func TestReadTakesAllOfAText(t *testing.T) {
 	}
 }
 
+// DefaultPodLevelResources of pkg/api/pod says what the requests of a pod with resources of
+// its own are.
+func TestRequestsOfPodsWithResourcesOfTheirOwn(t *testing.T) {
+	const containers = `
+  initContainers: [{name: i, resources: {limits: {cpu: 6}}}]
+  containers:
+  - {name: a, resources: {limits: {cpu: 1, hugepages-2Mi: 4Mi, example.com/x: 1}}}
+  - {name: b, resources: {limits: {cpu: 2, hugepages-2Mi: 2Mi}, requests: {cpu: 1}}}`
+	for resources, want := range map[string]corev1.ResourceList{
+		"{}":                              nil,
+		"{limits: {cpu: 9, memory: 4Gi}}": {"cpu": amounts.MustParse("6"), "memory": amounts.MustParse("4Gi"), "hugepages-2Mi": amounts.MustParse("6Mi")},
+		"{limits: {hugepages-2Mi: 8Mi}}":  {"cpu": amounts.MustParse("6"), "hugepages-2Mi": amounts.MustParse("8Mi")},
+		"{requests: {cpu: 7, hugepages-2Mi: 8Mi}}": {"cpu": amounts.MustParse("7"), "hugepages-2Mi": amounts.MustParse("8Mi")},
+	} {
+		s := read(t, "kind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec:\n  resources: "+resources+containers)
+		if diff := cmp.Diff(want, s.Pods[0].Spec.Resources.Requests); diff != "" {
+			t.Errorf("%s: requests (-want +got):\n%s", resources, diff)
+		}
+	}
+	s := read(t, "kind: Pod\napiVersion: v1\nmetadata: {name: p}\nspec: {resources: {limits: {cpu: 3}}, containers: [{name: a}]}")
+	if cpu := s.Pods[0].Spec.Resources.Requests["cpu"]; cpu.String() != "3" {
+		t.Errorf("with limits of the pod only, it requests %s CPUs", cpu.String())
+	}
+}
+
 func FuzzReadNeverPanics(f *testing.F) {
 	f.Add("kind: Pod\napiVersion: v1\nmetadata: {name: p}\n---\n{}")
 	f.Add(`{"kind": "PodList", "apiVersion": "v1", "items": [{}]}`)

@@ -424,7 +424,7 @@ var modules = []module{
 	},
 	{
 		path:    "k8s.io/component-helpers",
-		folders: []string{"driver", "cluster/simulate", "cluster/startup", "deviceclasses/accounting", "deviceclasses/lint", "cluster/diagnosis", "test"},
+		folders: []string{"driver", "cluster/simulate", "cluster/snapshot", "cluster/startup", "deviceclasses/accounting", "deviceclasses/lint", "cluster/diagnosis", "test"},
 		why:     "which rights cover others, what a pod requests, and which nodes and taints suit it, as the scheduler sees it",
 	},
 	{
