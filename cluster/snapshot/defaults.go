@@ -1,7 +1,10 @@
 package snapshot
 
 import (
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,6 +117,28 @@ func limitAllocation(allocation *resourceapi.AllocationResult) {
 	for i := range allocation.Devices.Results {
 		limit(allocation.Devices.Results[i].ConsumedCapacity)
 	}
+}
+
+// checkSlice returns an error for a range with which the allocator cannot compute. An API
+// server refuses such slices.
+func checkSlice(spec *resourceapi.ResourceSliceSpec) error {
+	for i := range spec.Devices {
+		capacities := spec.Devices[i].Capacity
+		for _, name := range slices.Sorted(maps.Keys(capacities)) {
+			of := capacities[name]
+			if of.RequestPolicy == nil || of.RequestPolicy.ValidRange == nil || of.RequestPolicy.ValidRange.Step == nil {
+				continue
+			}
+			where := fmt.Sprintf("device %s: capacity %s: requestPolicy.validRange", spec.Devices[i].Name, name)
+			switch r := of.RequestPolicy.ValidRange; {
+			case r.Min == nil:
+				return fmt.Errorf("%s has a step without min", where)
+			case r.Step.Value() <= 0: // also if it is too large for a whole number of 64 bits
+				return fmt.Errorf("%s.step is %s, want more than 0 and at most %d", where, r.Step, math.MaxInt64)
+			}
+		}
+	}
+	return nil
 }
 
 // limitSlice limits the amounts of devices. Each driver writes its own slices.

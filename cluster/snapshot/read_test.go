@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -232,6 +233,12 @@ spec:
 	}
 }
 
+const steppedSlice = `
+kind: ResourceSlice
+apiVersion: resource.k8s.io/v1
+metadata: {name: s}
+spec: {driver: x, nodeName: n1, pool: {name: n1, resourceSliceCount: 1}, devices: [{name: d, capacity: {cpu: {value: 8, requestPolicy: {validRange: {%s}}}}}]}`
+
 func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"kind: Pod\nkind: Pod", `read f.yaml, document 1: yaml: unmarshal errors: line 2: key "kind" already set in map`},
@@ -261,6 +268,10 @@ func TestWhatCannotBeReadIsOneLineWithFileAndDocument(t *testing.T) {
 			"kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: j}\nspec: {replicatedJobs: [{name: a, template: {spec: {template: {spec: {container: []}}}}}]}",
 			`JobSet j: unknown field "spec.replicatedJobs[0].template.spec.template.spec.container"`,
 		},
+		{fmt.Sprintf(steppedSlice, "min: 0, step: 0"), `ResourceSlice s: device d: capacity cpu: requestPolicy.validRange.step is 0, want more than 0 and at most 9223372036854775807`},
+		{fmt.Sprintf(steppedSlice, "min: 0, step: -1"), "step is -1, want"},
+		{fmt.Sprintf(steppedSlice, "min: 0, step: '18446744073709551616'"), "step is 18446744073709551616, want"},
+		{fmt.Sprintf(steppedSlice, "step: 1"), "capacity cpu: requestPolicy.validRange has a step without min"},
 		{"kind: Pod\napiVersion: v1", "Pod without metadata.name"},
 		{"apiVersion: v1", "object without kind"},
 		{"- a\n- b", "want an object with apiVersion and kind"},

@@ -204,6 +204,12 @@ func (s *Snapshot) Add(object metav1.Object, where string) error {
 		object.SetNamespace(cmp.Or(s.Namespace, metav1.NamespaceDefault))
 	}
 	id := identityOf(object)
+	if slice, is := object.(*resourceapi.ResourceSlice); is {
+		limitSlice(&slice.Spec)
+		if err := checkSlice(&slice.Spec); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
 	if first, twice := s.seen[id]; twice {
 		if s.settle(object) {
 			return nil
@@ -280,7 +286,6 @@ func (s *Snapshot) keep(object metav1.Object) {
 	case *resourceapi.DeviceClass:
 		s.Classes = append(s.Classes, o)
 	case *resourceapi.ResourceSlice:
-		limitSlice(&o.Spec)
 		s.Slices = append(s.Slices, o)
 	case *resourceapi.ResourceClaim:
 		defaultClaim(&o.Spec)
