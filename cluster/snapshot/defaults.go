@@ -146,7 +146,9 @@ func limitSlice(spec *resourceapi.ResourceSliceSpec) {
 	for i := range spec.Devices {
 		d := &spec.Devices[i]
 		for name, of := range d.Capacity {
-			limitAmount(&of.Value)
+			if limitAmount(&of.Value) {
+				d.Capacity[name] = of
+			}
 			if policy := of.RequestPolicy; policy != nil {
 				limitAmount(policy.Default)
 				for j := range policy.ValidValues {
@@ -158,7 +160,6 @@ func limitSlice(spec *resourceapi.ResourceSliceSpec) {
 					limitAmount(r.Step)
 				}
 			}
-			d.Capacity[name] = of
 		}
 		for _, consumed := range d.ConsumesCounters {
 			limitCounters(consumed.Counters)
@@ -171,8 +172,9 @@ func limitSlice(spec *resourceapi.ResourceSliceSpec) {
 
 func limitCounters(counters map[string]resourceapi.Counter) {
 	for name, counter := range counters {
-		limitAmount(&counter.Value)
-		counters[name] = counter
+		if limitAmount(&counter.Value) {
+			counters[name] = counter
+		}
 	}
 }
 
@@ -182,18 +184,22 @@ func limitCapacity(asked *resourceapi.CapacityRequirements) {
 	}
 }
 
-// limit limits the amounts of a list.
+// limit limits the amounts of a list. It writes only what changes, because others may read the
+// objects of a copy of a cluster at the same time.
 func limit[N ~string](list map[N]amounts.Quantity) {
 	for name, amount := range list {
-		limitAmount(&amount)
-		list[name] = amount
+		if limitAmount(&amount) {
+			list[name] = amount
+		}
 	}
 }
 
 // limitAmount replaces an amount that is too large to compute with by the largest that is
 // not. No device and no node has as much as that. nil stays nil.
-func limitAmount(amount *amounts.Quantity) {
-	if amount != nil && !spelling.Countable(*amount) {
-		*amount = *amounts.NewQuantity(math.MaxInt64*int64(amount.Sign()), amounts.DecimalSI)
+func limitAmount(amount *amounts.Quantity) (changed bool) {
+	if amount == nil || spelling.Countable(*amount) {
+		return false
 	}
+	*amount = *amounts.NewQuantity(math.MaxInt64*int64(amount.Sign()), amounts.DecimalSI)
+	return true
 }

@@ -387,6 +387,42 @@ func FuzzReadNeverPanics(f *testing.F) {
 	})
 }
 
+// A copy of a cluster adds the same objects again while others read them.
+func TestAddWritesNothingToCompleteObjects(t *testing.T) {
+	s := read(t, `
+{kind: Node, apiVersion: v1, metadata: {name: n1}, status: {capacity: {cpu: 4}}}
+---
+{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {resources: {limits: {cpu: 4}}, overhead: {cpu: 1}, containers: [{name: a, resources: {limits: {cpu: 1}}}]}}
+---
+{kind: ResourceClaim, apiVersion: resource.k8s.io/v1, metadata: {name: c}, spec: {devices: {requests: [{name: r, exactly: {capacity: {requests: {cpu: 1}}}}]}}}
+---`+fmt.Sprintf(steppedSlice, "min: 0, step: 1"))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				s.Nodes[0].DeepCopy()
+				s.Pods[0].DeepCopy()
+				s.Claims[0].DeepCopy()
+				s.Slices[0].DeepCopy()
+			}
+		}
+	}()
+	for range 2000 {
+		var again Snapshot
+		for _, object := range []metav1.Object{s.Nodes[0], s.Pods[0], s.Claims[0], s.Slices[0]} {
+			if err := again.Add(object, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	close(stop)
+	<-stopped
+}
+
 // With amounts such as 1e300000000, which an API server accepts in claims, nothing can be
 // computed.
 func TestEndlessAmountsAreLimited(t *testing.T) {
