@@ -34,7 +34,7 @@ func (c *Cluster) withResources(d *demand, o offer) (offer, error) {
 		return offer{}, Reason(text)
 	}
 	o.pod, o.takes = pod, requests.WithClaims(pod)
-	if lacking := o.shortages(o.takes, c.deviceResources()); len(lacking) > 0 {
+	if lacking := o.shortages(d, o.takes, c.deviceResources()); len(lacking) > 0 {
 		return offer{}, &shortageError{lacking}
 	}
 	if list := pod.Status.NodeAllocatableResourceClaimStatuses; list[len(list)-1].ResourceClaimName == "" {

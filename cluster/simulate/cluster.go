@@ -152,14 +152,22 @@ func (c *Cluster) addKinds(driver string, device *resourceapi.Device) {
 	}
 }
 
-// addRunning adds the resources of the pods that have a node to their nodes.
+// addRunning adds the resources of the pods that have a node to their nodes. Nodes remember
+// the pods without a node that are nominated for them.
 func (c *Cluster) addRunning(pods []*corev1.Pod) {
 	byName := make(map[string]*node, len(c.nodes))
 	for _, n := range c.nodes {
 		byName[n.Name] = n
 	}
 	for _, pod := range pods {
-		if n := byName[pod.Spec.NodeName]; n != nil && !snapshot.Finished(pod) {
+		n := byName[cmp.Or(pod.Spec.NodeName, pod.Status.NominatedNodeName)]
+		switch {
+		case n == nil, snapshot.Finished(pod):
+		case pod.Spec.NodeName == "":
+			if pod.DeletionTimestamp == nil {
+				n.nominated = append(n.nominated, pod)
+			}
+		default:
 			n.addPod(requests.Running(pod, c.gates[gateNodeAllocatable]))
 			n.scored.Add(pod, requests.Scored(pod, c.gates[gateNodeAllocatable]))
 			n.running++

@@ -12,6 +12,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // Explanation says on which nodes a pod, or a claim without its pod, fits, and why not on
@@ -146,6 +147,7 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		return e, nil
 	}
 	var offers []offer
+	var preempted []string
 	for _, n := range c.nodes {
 		facts, err := c.factsOf(ctx, d, n)
 		if err != nil {
@@ -154,6 +156,9 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		node := facts.explain(n.Name)
 		if node.Feasible {
 			offers = append(offers, facts.offer)
+		}
+		if c.preempts(d, n, &facts) {
+			preempted = append(preempted, n.Name)
 		}
 		for _, obstacle := range node.Obstacles {
 			if node.Blocks != funnel.StageNode || obstacle.Stage != funnel.StageDriver { // such a node may have no driver on purpose
@@ -185,6 +190,9 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.hint(funnel.InitHint(d.pod))
 	}
 	e.Blocked = e.Node == ""
+	if e.Blocked && aborts < 0 && len(preempted) > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("the scheduler may preempt pods of lower priority on %s, which is not simulated", message.First(preempted, 3)))
+	}
 	return e, nil
 }
 

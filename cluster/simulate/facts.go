@@ -8,8 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/funnel"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/allocation"
 )
 
@@ -51,8 +54,32 @@ func (c *Cluster) factsOf(ctx context.Context, d *demand, n *node) (f facts, err
 	case f.answer != nil && !errors.As(f.answer, &why):
 		err = f.answer
 	}
-	f.takers = c.takersOf(slices.Concat(f.refusals, f.lacking), n)
+	f.takers = c.takersOf(slices.Concat(f.refusals, f.lacking), n, d.pod)
 	return f, err
+}
+
+// preempts reports whether the pod lacks only resources of the node, and would fit if the
+// scheduler preempted all pods of lower priority there.
+func (c *Cluster) preempts(d *demand, n *node, f *facts) bool {
+	other := func(cause funnel.Cause) bool {
+		switch cause.(type) {
+		case funnel.TooLittle, funnel.TooManyPods:
+			return false
+		}
+		return true
+	}
+	never := ptr.Deref(d.pod.Spec.PreemptionPolicy, "") == corev1.PreemptNever
+	if never || !f.asked || f.answer != nil || len(f.refusals) == 0 || slices.ContainsFunc(f.refusals, other) {
+		return false
+	}
+	for _, pod := range n.scored.Pods[:n.running] {
+		if schedulinghelper.PodPriority(pod) < schedulinghelper.PodPriority(d.pod) {
+			takes := requests.Running(pod, c.gates[gateNodeAllocatable])
+			n.removePod(takes)
+			defer n.addPod(takes)
+		}
+	}
+	return len(n.shortages(d, d.requests, c.deviceResources())) == 0
 }
 
 // isQuick reports whether the allocator soon answers yes or no.

@@ -34,7 +34,7 @@ func (n *node) refusals(d *demand, extended map[corev1.ResourceName]*resourceapi
 	} else if !match {
 		list = append(list, funnel.OtherNode{})
 	}
-	list = append(list, n.shortages(d.requests, extended)...)
+	list = append(list, n.shortages(d, d.requests, extended)...)
 	for _, used := range d.claims {
 		if used.availableOn != nil && !used.availableOn.Match(n.Node) {
 			list = append(list, funnel.OutOfReach{Claim: used.claim.Name})
@@ -58,18 +58,24 @@ func preventsScheduling(taint *corev1.Taint) bool {
 
 // shortages says which resources the node does not have enough of, by name. A Node without
 // allocatable, or without allocatable pods, was written by a person: it has enough.
-func (n *node) shortages(asked requests.Amounts, extended map[corev1.ResourceName]*resourceapi.DeviceClass) (lacking []funnel.Cause) {
+func (n *node) shortages(d *demand, asked requests.Amounts, extended map[corev1.ResourceName]*resourceapi.DeviceClass) (lacking []funnel.Cause) {
 	if len(n.allocatable) == 0 {
 		return nil
 	}
-	if limit, ok := n.allocatable[corev1.ResourcePods]; ok && n.pods+1 > limit {
+	kept, keptAmounts := n.keptFor(d.pod), make(requests.Amounts)
+	for _, pod := range kept {
+		for name, amount := range requests.Waiting(pod) {
+			keptAmounts[name] += amount
+		}
+	}
+	if limit, ok := n.allocatable[corev1.ResourcePods]; ok && n.pods+int64(len(kept))+1 > limit {
 		lacking = append(lacking, funnel.TooManyPods{Limit: limit})
 	}
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if asked[name] == 0 || extended[name] != nil && n.allocatable[name] == 0 {
 			continue // nothing is requested, or devices provide it (shouldDelegateResourceToDRA)
 		}
-		if free := n.allocatable[name] - n.taken[name]; asked[name] > free {
+		if free := n.allocatable[name] - n.taken[name] - keptAmounts[name]; asked[name] > free {
 			lacking = append(lacking, funnel.TooLittle{Resource: name, Asked: asked[name], Free: max(free, 0), All: n.allocatable[name]})
 		}
 	}

@@ -18,9 +18,9 @@ type taker struct {
 	assumed bool // it does not run there yet
 }
 
-// takersOf returns the pods that take what the node has too little of, those that take the
-// most first.
-func (c *Cluster) takersOf(causes []funnel.Cause, n *node) map[corev1.ResourceName][]funnel.Holder {
+// takersOf returns the pods that take what the node has too little of for the pod, those that
+// take the most first.
+func (c *Cluster) takersOf(causes []funnel.Cause, n *node, pod *corev1.Pod) map[corev1.ResourceName][]funnel.Holder {
 	holders := make(map[corev1.ResourceName][]funnel.Holder)
 	var pods []taker
 	for _, cause := range causes {
@@ -29,7 +29,7 @@ func (c *Cluster) takersOf(causes []funnel.Cause, n *node) map[corev1.ResourceNa
 			continue
 		}
 		if pods == nil {
-			pods = c.podsOn(n)
+			pods = c.podsOn(n, pod)
 		}
 		name := lacks.Resource
 		slices.SortFunc(pods, func(a, b taker) int {
@@ -44,12 +44,15 @@ func (c *Cluster) takersOf(causes []funnel.Cause, n *node) map[corev1.ResourceNa
 	return holders
 }
 
-func (c *Cluster) podsOn(n *node) (pods []taker) {
+func (c *Cluster) podsOn(n *node, asking *corev1.Pod) (pods []taker) {
 	for _, pod := range n.scored.Pods[:n.running] {
 		pods = append(pods, taker{keyOf(pod).String(), requests.Running(pod, c.gates[gateNodeAllocatable]), false})
 	}
 	for _, p := range n.placed {
 		pods = append(pods, taker{keyOf(p.pod).String(), p.takes, true})
+	}
+	for _, pod := range n.keptFor(asking) {
+		pods = append(pods, taker{keyOf(pod).String(), requests.Waiting(pod), true})
 	}
 	return pods
 }

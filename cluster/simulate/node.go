@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/inventory"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
@@ -21,6 +22,7 @@ type node struct {
 	scored      *score.Node      // as the scheduler's score plugins see it; it shares taken
 	running     int              // number of pods of the snapshot, which are the first of scored.Pods
 	placed      []placedPod      // those that this package placed
+	nominated   []*corev1.Pod    // without a node, with this one in status.nominatedNodeName
 	shape       *shape           // nil if no other node can have the same shape
 
 	// The fields below are valid for one version of the holdings.
@@ -78,6 +80,17 @@ func (n *node) refresh(ctx context.Context, c *Cluster) error {
 	n.version, n.state, n.allocator = version, state, allocator
 	n.answers, n.reasons, n.late = make(map[int]answer), make(map[int]string), make(map[int]error)
 	return nil
+}
+
+// keptFor returns the pods for which the scheduler keeps room on the node when it looks for a
+// node for the pod (addGENominatedPods).
+func (n *node) keptFor(pod *corev1.Pod) (list []*corev1.Pod) {
+	for _, other := range n.nominated {
+		if other != pod && schedulinghelper.PodPriority(other) >= schedulinghelper.PodPriority(pod) {
+			list = append(list, other)
+		}
+	}
+	return list
 }
 
 // removePod is the reverse of addPod. It does not change scores.

@@ -163,6 +163,10 @@ func (c *Cluster) bind(d *demand, o offer) (placed []PlacedClaim) {
 	o.addPod(o.takes)
 	key := keyOf(d.pod).String()
 	c.assumed[key], c.avoided[key] = true, c.scored.Avoids(d.pod)
+	if i, found := c.find(d.pod.Status.NominatedNodeName); found {
+		n := c.nodes[i]
+		n.nominated = slices.DeleteFunc(n.nominated, func(pod *corev1.Pod) bool { return pod == d.pod })
+	}
 	o.scored.Add(d.pod, requests.Scored(o.pod, c.gates[gateNodeAllocatable]))
 	o.placed = append(o.placed, placedPod{d.pod, o.takes})
 	allocations := o.allocations

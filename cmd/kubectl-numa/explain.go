@@ -166,6 +166,9 @@ func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster
 		return answer, &failure{err}
 	}
 	answer.Assumed = placed
+	if nominated := pod.Status.NominatedNodeName; nominated != "" {
+		answer.Notes = append(answer.Notes, fmt.Sprintf("the pod is nominated for node %s: the scheduler keeps room there for it, but may choose another node", nominated))
+	}
 	addCacheHint(&answer)
 	return answer, addNames(&answer, objects, pod)
 }

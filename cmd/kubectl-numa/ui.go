@@ -149,7 +149,7 @@ func (p *pages) explainer(rules simulate.Rules) func(context.Context, *snapshot.
 		noting.notes = &notes
 		q := question{reading: reading{cli: noting, from: p.from}, namespace: namespace}
 		answer, err := q.explainPod(ctx, cluster, objects, name)
-		answer.Notes = notes
+		answer.Notes = append(answer.Notes, notes...)
 		return answer, err
 	}
 }

@@ -19,6 +19,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
+	testfiles "github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // serveUI runs ui for the objects of a folder until the test ends. It returns the address
@@ -183,6 +186,23 @@ func TestUISaysWhatTheUserMayNotDo(t *testing.T) {
 	address, _ := serveUI(t, pages{anyUser: true, layout: true})
 	eventually(t, address+"nodes/worker-1", "The CPUs are not drawn: run dra-numa state in pod dra-numa/driver-x, container driver: ann &lt;may&gt; not")
 	eventually(t, address+"nodes/worker-1/zones/numa-0", "Missing here: events about Nodes: list Events of namespace default: ann &lt;may&gt; not")
+}
+
+// The page of a pod has the notes of explain.
+func TestPagesHaveTheNotesOfExplain(t *testing.T) {
+	dir := clusterFolder(t, "cpu: 2")
+	path := filepath.Join(dir, "pod-a.yaml")
+	testfiles.Write(t, path, testfiles.Read(t, path)+"  schedulerName: other\nstatus: {nominatedNodeName: worker-1}\n")
+	_, document := explained(t, "pod", "a", "-f", dir)
+	objects, err := files{dir}.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pages{}
+	answer, err := p.explainer(simulate.DefaultRules())(t.Context(), objects, "default", "a")
+	if err != nil || len(answer.Notes) != 2 || !slices.Equal(answer.Notes, document.Notes) || !strings.HasPrefix(answer.Notes[0], "the pod is nominated for node worker-1: ") {
+		t.Errorf("error %v, notes are %q, and those of explain %q", err, answer.Notes, document.Notes)
+	}
 }
 
 // A node is asked again only after some time, also if it cannot be asked. A browser that
