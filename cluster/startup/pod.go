@@ -38,7 +38,7 @@ func Pod(s *snapshot.Snapshot, pod *corev1.Pod) simulate.Explanation {
 	obstacles := obstaclesOf(s, pod)
 	e.Notes = notesOf(s, pod)
 	switch {
-	case runs(pod):
+	case Runs(pod):
 		e.Sentence = fmt.Sprintf("runs on node %s", e.Node)
 		return e
 	case len(obstacles) > 0:
@@ -99,8 +99,8 @@ func hasDevices(claim *resourceapi.ResourceClaim) bool {
 	})
 }
 
-// runs reports whether no container of the pod waits.
-func runs(pod *corev1.Pod) bool {
+// Runs reports whether no container of the pod waits.
+func Runs(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && !slices.ContainsFunc(statusesOf(pod), func(status corev1.ContainerStatus) bool { return status.State.Waiting != nil })
 }
 
@@ -236,7 +236,7 @@ func conditionsOf(claim *resourceapi.ResourceClaim) (list []condition) {
 // notesOf returns what does not keep the pod from starting: that its image is pulled, and
 // conditions of its claims.
 func notesOf(s *snapshot.Snapshot, pod *corev1.Pod) (notes []string) {
-	if pulls := pulling(s.EventsAbout(pod)); pulls != "" && !runs(pod) {
+	if pulls := pulling(s.EventsAbout(pod)); pulls != "" && !Runs(pod) {
 		notes = append(notes, pulls)
 	}
 	for _, name := range claimsOf(pod) {

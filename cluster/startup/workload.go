@@ -53,7 +53,7 @@ func Workload(s *snapshot.Snapshot, object *snapshot.Workload) (w simulate.Workl
 			continue
 		}
 		existing++
-		if runs(candidate) {
+		if Runs(candidate) {
 			running++
 		} else if pod == nil {
 			pod = candidate

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/lint"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
@@ -60,6 +61,7 @@ type question struct {
 	namespace string // of the object, or of the objects of a list; "" means all
 
 	queues map[*simulate.Cluster]*queue // the pods that were placed first
+	linter *lint.Linter                 // of the objects; nil means not needed yet
 }
 
 func (c cli) asks() *question { return &question{reading: c.reads(listFormats())} }

@@ -105,10 +105,14 @@ func (q *question) explain(ctx context.Context, kind, name string) (simulate.Exp
 	}
 	switch kind {
 	case "pod":
-		if pod := objects.Pod(q.namespace, name); pod != nil && pod.Spec.NodeName != "" {
+		var pod *corev1.Pod
+		if pod, err = q.pod(objects, name); err != nil {
+			return answer, err
+		}
+		if pod.Spec.NodeName != "" {
 			q.addEvents(ctx, objects, "Pod", name)
 		}
-		answer, err = q.explainPod(ctx, cluster, objects, name)
+		answer, err = q.explainPod(ctx, cluster, objects, pod)
 	case "claim":
 		answer, err = q.explainClaim(ctx, cluster, objects, name)
 	default:
@@ -127,24 +131,34 @@ func (q *question) explain(ctx context.Context, kind, name string) (simulate.Exp
 	})
 }
 
-func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, name string) (simulate.Explanation, error) {
-	pod := objects.Pod(q.namespace, name)
-	if pod == nil {
-		return simulate.Explanation{}, fmt.Errorf("there is no Pod %s/%s in %s", q.namespace, name, &q.from)
+// pod returns the pod with this name.
+func (q *question) pod(objects *snapshot.Snapshot, name string) (*corev1.Pod, error) {
+	if pod := objects.Pod(q.namespace, name); pod != nil {
+		return pod, nil
 	}
-	answer := simulate.Explanation{Pod: q.namespace + "/" + name, Nodes: []simulate.NodeExplanation{}}
-	switch {
-	case pod.Spec.NodeName != "":
-		answer = startup.Pod(objects, pod)
-		return answer, addNames(&answer, objects, pod)
-	case snapshot.Finished(pod):
-		answer.Sentence = fmt.Sprintf("has ended, so the scheduler does not place it: %s", pod.Status.Phase)
-		return answer, nil
-	case pod.DeletionTimestamp != nil:
-		answer.Sentence = "is being deleted, so the scheduler does not place it"
-		return answer, nil
+	return nil, fmt.Errorf("there is no Pod %s/%s in %s", q.namespace, name, &q.from)
+}
+
+func (q *question) explainPod(ctx context.Context, cluster *simulate.Cluster, objects *snapshot.Snapshot, pod *corev1.Pod) (simulate.Explanation, error) {
+	if pod.Spec.NodeName != "" {
+		return q.withNames(startup.Pod(objects, pod), objects, pod)
+	}
+	if why := notPlaced(pod); why != "" {
+		return simulate.Explanation{Pod: pod.Namespace + "/" + pod.Name, Nodes: []simulate.NodeExplanation{}, Sentence: why}, nil
 	}
 	return q.explainWaiting(ctx, cluster, objects, pod)
+}
+
+// notPlaced says why the scheduler does not look for a node for a pod without one, or returns
+// "".
+func notPlaced(pod *corev1.Pod) string {
+	switch {
+	case snapshot.Finished(pod):
+		return fmt.Sprintf("has ended, so the scheduler does not place it: %s", pod.Status.Phase)
+	case pod.DeletionTimestamp != nil:
+		return "is being deleted, so the scheduler does not place it"
+	}
+	return ""
 }
 
 // explainWaiting places the pods that come before this pod, and explains what is then
@@ -170,22 +184,28 @@ func (q *question) explainWaiting(ctx context.Context, cluster *simulate.Cluster
 		answer.Notes = append(answer.Notes, fmt.Sprintf("the pod is nominated for node %s: the scheduler keeps room there for it, but may choose another node", nominated))
 	}
 	addCacheHint(&answer)
-	return answer, addNames(&answer, objects, pod)
+	return q.withNames(answer, objects, pod)
 }
 
-// addNames adds a note for each container that names a request which its claim lacks. Such
+// withNames adds a note for each container that names a request which its claim lacks. Such
 // a pod fits, but the container starts without devices.
-func addNames(answer *simulate.Explanation, objects *snapshot.Snapshot, pod *corev1.Pod) error {
-	classes, err := deviceclasses.All()
-	if err != nil {
-		return &failure{err}
+func (q *question) withNames(answer simulate.Explanation, objects *snapshot.Snapshot, pod *corev1.Pod) (simulate.Explanation, error) {
+	if len(pod.Spec.ResourceClaims) == 0 {
+		return answer, nil
 	}
-	for _, finding := range lint.New(newKnown(objects, classes)).Pod(pod) {
+	if q.linter == nil {
+		classes, err := deviceclasses.All()
+		if err != nil {
+			return answer, &failure{err}
+		}
+		q.linter = lint.New(newKnown(objects, classes))
+	}
+	for _, finding := range q.linter.Pod(pod) {
 		if finding.Rule == lint.RequestNotInClaim {
 			answer.Notes = append(answer.Notes, finding.Field+": "+finding.Message)
 		}
 	}
-	return nil
+	return answer, nil
 }
 
 // cacheHint is for requests for level-3 caches where no node has a device of this kind.

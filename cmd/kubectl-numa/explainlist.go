@@ -11,6 +11,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/startup"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
@@ -102,7 +103,7 @@ func (q *question) explainPods(ctx context.Context, objects *snapshot.Snapshot, 
 	defer progress.done()
 	for i, pod := range objects.Pods {
 		progress.at(i, len(objects.Pods))
-		if !q.from.scope.has(pod) || snapshot.Finished(pod) || pod.DeletionTimestamp != nil {
+		if !q.from.scope.has(pod) || snapshot.Finished(pod) || pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" && startup.Runs(pod) {
 			continue
 		}
 		cluster := clusters[pod.Spec.SchedulerName]
@@ -114,7 +115,7 @@ func (q *question) explainPods(ctx context.Context, objects *snapshot.Snapshot, 
 			clusters[pod.Spec.SchedulerName] = cluster
 		}
 		q.namespace = pod.Namespace
-		answer, err := q.explainPod(ctx, cluster, objects, pod.Name)
+		answer, err := q.explainPod(ctx, cluster, objects, pod)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,6 +37,25 @@ func explainedAll(t *testing.T, args ...string) (list explanationList) {
 		t.Fatal(err)
 	}
 	return list
+}
+
+// A cluster has many pods that run, and few that wait.
+func BenchmarkExplainOfAll(b *testing.B) {
+	dir := b.TempDir()
+	list := []string{`{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}`}
+	for i := range 5000 {
+		list = append(list, fmt.Sprintf(`{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p-%[1]d", "namespace": "a"}, "status": {"phase": "Running"},
+"spec": {"nodeName": "n", "containers": [{"name": "main"}], "resourceClaims": [{"name": "c", "resourceClaimName": "c-%[1]d"}]}}`, i),
+			fmt.Sprintf(`{"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "c-%d", "namespace": "a"}}`, i))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "objects.json"), []byte(strings.Join(list, "\n---\n")), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if exitCode, stdout, stderr := call("explain", "-A", "-f", dir); exitCode != exitDone {
+			b.Fatal(stdout, stderr)
+		}
+	}
 }
 
 // The answer about each pod or claim is that about it alone.

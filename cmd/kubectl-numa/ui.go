@@ -148,7 +148,11 @@ func (p *pages) explainer(rules simulate.Rules) func(context.Context, *snapshot.
 		noting := p.cli
 		noting.notes = &notes
 		q := question{reading: reading{cli: noting, from: p.from}, namespace: namespace}
-		answer, err := q.explainPod(ctx, cluster, objects, name)
+		pod, err := q.pod(objects, name)
+		if err != nil {
+			return simulate.Explanation{}, err
+		}
+		answer, err := q.explainPod(ctx, cluster, objects, pod)
 		answer.Notes = append(answer.Notes, notes...)
 		return answer, err
 	}

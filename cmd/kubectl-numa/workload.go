@@ -66,7 +66,7 @@ func (q *question) explainWorkload(ctx context.Context, cluster *simulate.Cluste
 		if pod.Spec.NodeName != "" {
 			q.addEvents(ctx, objects, "Pod", pod.Name)
 		}
-		answer, err = q.explainPod(ctx, cluster, objects, pod.Name)
+		answer, err = q.explainPod(ctx, cluster, objects, pod)
 	}
 	answer.Workload = &workload
 	answer.Blocked = answer.Blocked || len(workload.Obstacles) > 0
