@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis/bundle"
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
@@ -32,18 +33,21 @@ func (q *question) suggestEvictions(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	pod := objects.Pod(q.namespace, name)
+	pod, err := q.pod(objects, name)
 	switch {
-	case pod == nil:
-		return fmt.Errorf("there is no Pod %s/%s in %s", q.namespace, name, &q.from)
+	case err != nil:
+		return err
 	case pod.Spec.NodeName != "":
 		return fmt.Errorf("pod %s/%s is already assigned to node %s, want a pod without a node", q.namespace, name, pod.Spec.NodeName)
+	case notPlaced(pod) != "":
+		return fmt.Errorf("pod %s/%s %s", q.namespace, name, notPlaced(pod))
 	}
 	if pod.Spec.Priority == nil && pod.Spec.PriorityClassName != "" {
 		q.note("using priority 0: the pod has no spec.priority, which the API server fills in for the PriorityClass %s", pod.Spec.PriorityClassName)
 	}
 	var notes []string
 	q.notes = &notes
+	q.warnOf(objects, []*corev1.Pod{pod}, cluster.Unsimulated)
 	q.addBudgets(ctx, objects)
 	progress := q.progress("nodes searched")
 	answer, err := evict.Suggest(ctx, cluster, objects, pod, evict.Options{Progress: progress.at})

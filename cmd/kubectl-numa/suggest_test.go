@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,6 +130,21 @@ func TestSuggestEvictionsRespectsBudgets(t *testing.T) {
 	}
 }
 
+// A suggestion leaves out the same as an explanation, and says so.
+func TestSuggestEvictionsSaysWhatIsNotSimulated(t *testing.T) {
+	dir := clusterFolder(t)
+	runningPods(t, dir)
+	testfiles.Write(t, filepath.Join(dir, "waiting.yaml"), strings.NewReplacer("AMOUNTS", "cpu: 4", "NAME", "urgent").Replace(podManifest)+
+		"  priority: 10\n  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n")
+	var answer evict.Suggestion
+	if err := json.Unmarshal([]byte(mustCall(t, "suggest-evictions", "pod", "urgent", "-f", dir, "-o", "json")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if _, document := explained(t, "pod", "urgent", "-f", dir); len(answer.Notes) != 1 || !slices.Equal(answer.Notes, document.Notes) {
+		t.Errorf("notes are %q, and those of explain %q", answer.Notes, document.Notes)
+	}
+}
+
 func TestSuggestEvictionsWithoutSense(t *testing.T) {
 	dir := clusterFolder(t, "cpu: 4")
 	testfiles.Write(t, filepath.Join(dir, "running.yaml"), `
@@ -136,11 +152,24 @@ apiVersion: v1
 kind: Pod
 metadata: {name: r}
 spec: {nodeName: worker-1, containers: [{name: main}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: d, deletionTimestamp: 2026-01-01T00:00:00Z}
+spec: {containers: [{name: main}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: f}
+spec: {containers: [{name: main}]}
+status: {phase: Failed}
 `)
 	for args, want := range map[string]string{
 		"suggest-evictions claim a -f " + dir: `want pod NAME, not "claim a"`,
 		"suggest-evictions pod x -f " + dir:   "there is no Pod default/x in the files",
 		"suggest-evictions pod r -f " + dir:   "pod default/r is already assigned to node worker-1, want a pod without a node",
+		"suggest-evictions pod d -f " + dir:   "pod default/d is being deleted, so the scheduler does not place it",
+		"suggest-evictions pod f -f " + dir:   "pod default/f has ended, so the scheduler does not place it: Failed",
 	} {
 		exitCode, stdout, stderr := call(strings.Fields(args)...)
 		if exitCode != exitUsage || stdout != "" || stderr != "kubectl-numa: error: "+want+"\n" {
