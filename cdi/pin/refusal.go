@@ -1,13 +1,16 @@
 package pin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,43 +35,50 @@ const (
 )
 
 // LeaveRefusal writes a refusal, and removes old ones. A second refusal of the same
-// container and claim replaces the first.
+// container and claim replaces the first. If there are too many, the oldest make room.
 func LeaveRefusal(records *os.Root, r Refusal) error {
 	r.Why = strings.ToValidUTF8(r.Why[:min(len(r.Why), refusalBytes/2)], "")
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	left, err := pruneRefusals(records, r.At)
-	if err != nil {
-		return err
-	}
-	if left >= maxRefusals {
-		return fmt.Errorf("leave refusal: there are %d already", left)
-	}
 	// The id comes from the runtime: it becomes no part of a path.
 	sum := fnv.New64a()
 	_, _ = io.WriteString(sum, r.Container+" "+r.Claim.UID)
-	return Replace(records, fmt.Sprintf("%016x", sum.Sum64())+refusalSuffix, data)
+	name := fmt.Sprintf("%016x", sum.Sum64()) + refusalSuffix
+	if err := pruneRefusals(records, r.At, name); err != nil {
+		return err
+	}
+	return Replace(records, name, data)
 }
 
-// pruneRefusals removes old refusals and returns how many are left.
-func pruneRefusals(records *os.Root, now time.Time) (left int, err error) {
+// pruneRefusals removes old refusals, and the oldest ones if there is no room for one with this
+// name.
+func pruneRefusals(records *os.Root, now time.Time, name string) error {
 	entries, err := fs.ReadDir(records.FS(), ".")
+	if err != nil {
+		return err
+	}
+	ages := make(map[string]time.Duration)
 	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), refusalSuffix) {
+		if !strings.HasSuffix(entry.Name(), refusalSuffix) || entry.Name() == name {
 			continue
 		}
-		info, err := entry.Info()
-		if err == nil && now.Sub(info.ModTime()).Abs() < refusalLasts {
-			left++
-			continue
-		}
-		if err := records.Remove(entry.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return left, err
+		ages[entry.Name()] = refusalLasts
+		if info, err := entry.Info(); err == nil {
+			ages[entry.Name()] = now.Sub(info.ModTime()).Abs()
 		}
 	}
-	return left, err
+	youngest := slices.SortedFunc(maps.Keys(ages), func(a, b string) int { return cmp.Compare(ages[a], ages[b]) })
+	for i, old := range youngest {
+		if i < maxRefusals-1 && ages[old] < refusalLasts {
+			continue
+		}
+		if err := records.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Refusals returns the refusals of the last minutes, in no particular order. It skips

@@ -60,15 +60,30 @@ func TestRefusalsAreLeftForTheDaemon(t *testing.T) {
 
 func TestRefusalsAreBounded(t *testing.T) {
 	records := files.OpenTemp(t)
-	var err error
+	first := ""
 	for i := range maxRefusals + 1 {
-		err = LeaveRefusal(records, Refusal{ClaimRef{"u", "team/job"}, fmt.Sprint(i), time.Now(), "in use"})
-	}
-	if err == nil {
-		t.Error("there is no limit")
+		for range 2 { // the second one replaces the first
+			if err := LeaveRefusal(records, Refusal{ClaimRef{"u", "team/job"}, fmt.Sprint(i), time.Now(), "in use"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i > 0 {
+			continue
+		}
+		left, err := os.ReadDir(records.Name())
+		if err != nil || len(left) != 1 {
+			t.Fatalf("files %v, %v", left, err)
+		}
+		first = left[0].Name()
+		if err := os.Chtimes(records.Name()+"/"+first, time.Time{}, time.Now().Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if list, err := Refusals(records.FS(), time.Now()); err != nil || len(list) != maxRefusals {
 		t.Errorf("%d refusals, %v, want %d", len(list), err, maxRefusals)
+	}
+	if _, err := os.Stat(records.Name() + "/" + first); err == nil {
+		t.Error("the oldest refusal is still there")
 	}
 	if list, err := Refusals(os.DirFS(records.Name()+"/none"), time.Now()); err != nil || list != nil {
 		t.Errorf("no folder: %v, %v", list, err)
