@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
@@ -19,13 +18,15 @@ type joining struct {
 
 // runJoined stops the container whose OCI state is on standard input, unless the runtime
 // has put it into its group of resctrl. A runtime that does not know the field of its
-// configuration says nothing. It also records that the container uses the claim.
+// configuration says nothing. It also records that the container uses the claim, and does only
+// that while pinning is stopped.
 func runJoined(c cli.Call, host host, streams streams) error {
 	j, err := parseJoined(c)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(j.records), stopFile)); err == nil {
+	if _, stopped := isStopped(j.records); stopped {
+		recordUse(host, streams, j.lock, j.records, j.claim)
 		return nil
 	}
 	state, err := readState(streams.in)

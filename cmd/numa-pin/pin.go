@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -31,9 +30,6 @@ type config struct {
 	dryRun        bool // print the plan, and change nothing
 }
 
-// stopFile is next to the directory of the records. While it exists, nothing is pinned.
-const stopFile = "stop-pinning"
-
 // runPin pins the container whose OCI state is on standard input.
 func runPin(c cli.Call, host host, streams streams) error {
 	began := time.Now()
@@ -41,14 +37,10 @@ func runPin(c cli.Call, host host, streams streams) error {
 	if err != nil {
 		return err
 	}
-	stop := filepath.Join(filepath.Dir(config.records), stopFile)
-	if _, err := os.Stat(stop); err == nil {
+	if stop, stopped := isStopped(config.records); stopped {
 		fmt.Fprintf(streams.err, "numa-pin: not pinned to %s for claim %s: %s exists\n", config.claim.Pinning, config.claim.Name, stop)
-		if config.dryRun {
-			return nil
-		}
-		if err := config.recordUse(host, streams.in); err != nil {
-			fmt.Fprintf(streams.err, "numa-pin: %v\n", err) // nothing may stop a container now
+		if !config.dryRun {
+			recordUse(host, streams, config.lock, config.records, config.claim.ClaimRef)
 		}
 		return nil
 	}
@@ -135,19 +127,6 @@ func parseQuotaPods(list string) (pods []quotaPod, err error) {
 		pods = append(pods, quotaPod{uid, milli})
 	}
 	return pods, nil
-}
-
-// recordUse records that the container uses the claim. Nothing pins it.
-func (c config) recordUse(host host, stdin io.Reader) error {
-	state, err := readState(stdin)
-	if err != nil {
-		return err
-	}
-	container, err := state.cgroup(host.proc)
-	if err != nil {
-		return err
-	}
-	return useLocked(host, c.lock, c.records, container, c.claim.ClaimRef)
 }
 
 func pinContainer(config config, host host, state state, began time.Time) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -70,6 +71,32 @@ func (u using) check(host host) error {
 		}
 	}
 	return nil
+}
+
+// stopFile is next to the directory of the records. While it exists, nothing is pinned.
+const stopFile = "stop-pinning"
+
+// isStopped reports whether pinning is stopped, by which file.
+func isStopped(records string) (file string, stopped bool) {
+	file = filepath.Join(filepath.Dir(records), stopFile)
+	_, err := os.Stat(file)
+	return file, err == nil
+}
+
+// recordUse records that the container whose OCI state is on standard input uses the claim,
+// while pinning is stopped: then nothing may stop a container.
+func recordUse(host host, streams streams, lock, records string, claim pin.ClaimRef) {
+	var container string
+	state, err := readState(streams.in)
+	if err == nil {
+		container, err = state.cgroup(host.proc)
+	}
+	if err == nil {
+		err = useLocked(host, lock, records, container, claim)
+	}
+	if err != nil {
+		fmt.Fprintf(streams.err, "numa-pin: %v\n", err)
+	}
 }
 
 func useLocked(host host, lock, records, container string, claim pin.ClaimRef) error {
