@@ -52,6 +52,17 @@ func addPods(pods map[string]bool, cgroups fs.FS, dir string) error {
 	return nil
 }
 
+// CheckPod returns an error if the parent of a container's cgroup is not a pod's. It must not
+// become a partition then: other pods and services of the host may be in it.
+func CheckPod(container string) error {
+	parent := path.Dir(container)
+	if _, isPod := podUID(path.Base(parent)); isPod {
+		return nil
+	}
+	return fmt.Errorf("several containers of the pod use the claim at once, but its cgroup cannot get the CPUs: "+
+		"%s is not a pod's (cgroupsPerQOS of the kubelet must be true): %w", parent, ErrNotSupported)
+}
+
 // InPod reports whether a container is in one of these pods. The container is the path of its
 // cgroup, as in [Pin].
 func InPod(container string, uids []string) bool {

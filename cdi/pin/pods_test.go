@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -56,5 +57,31 @@ func TestRecordedClaimsHaveAProcess(t *testing.T) {
 	claims, err := Recorded(cgroups, records)
 	if want := map[string]string{"uid-a": "pods/a"}; !maps.Equal(claims, want) || err == nil || !strings.Contains(err.Error(), "bad.json") {
 		t.Errorf("claims %v, %v, want %v and an error about bad.json", claims, err, want)
+	}
+}
+
+// With --cgroups-per-qos=false, the parent is system.slice or the cgroup of the container
+// runtime.
+func TestOnlyAPodsCgroupBecomesThatOfScopePod(t *testing.T) {
+	const uid = "0e6f1d1a-3b1c-4a57-9d4a-1b2c3d4e5f60"
+	for parent, isPod := range map[string]bool{
+		"kubepods/burstable/pod" + uid:                                                                 true,
+		"kubepods/pod0123456789abcdef0123456789abcdef":                                                 true, // a static pod
+		"kubepods.slice/kubepods-pod" + under(uid) + ".slice":                                          true,
+		"kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort-pod" + under(uid) + ".slice": true, // kind
+		"docker/0f3a/kubelet/kubepods/besteffort/pod" + uid:                                            true,
+		"system.slice":            false,
+		"system.slice/crio.scope": false,
+		"k8s.io":                  false,
+		"kubepods.slice/kubepods-burstable.slice": false,
+		"kubepods/burstable":                      false,
+	} {
+		err := CheckPod(parent + "/crio-0f3a.scope")
+		if (err == nil) != isPod || err != nil && (!errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), ": "+parent+" is not a pod's (cgroupsPerQOS ")) {
+			t.Errorf("%s: %v, want a pod: %t", parent, err, isPod)
+		}
+	}
+	if err := CheckPod("0f3a"); err == nil {
+		t.Error("directly below the mount: no error")
 	}
 }

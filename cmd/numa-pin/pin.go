@@ -71,7 +71,9 @@ func (c config) show(host host, state state, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c.setPod(container)
+	if err := c.setPod(container); err != nil {
+		return c.errorf("container "+container, err)
+	}
 	plan, err := pin.Preview(os.DirFS(host.cgroups), os.DirFS(c.records), boot, container, c.scope, c.claim)
 	if err != nil {
 		return c.errorf("container "+container, err)
@@ -101,14 +103,21 @@ func planText(plan pin.Plan) string {
 }
 
 // setPod says what depends on the container's pod: whether it came later than those that the
-// scope was decided for, and whether its CPU quotas may be lifted.
-func (c *config) setPod(container string) {
+// scope was decided for, and whether its CPU quotas may be lifted. It returns an error if the
+// pod would get the CPUs and has no cgroup.
+func (c *config) setPod(container string) error {
+	if c.scope == pin.ScopePod && !c.claim.CPUs.IsEmpty() {
+		if err := pin.CheckPod(container); err != nil {
+			return err
+		}
+	}
 	c.claim.Later = c.scope == pin.ScopePod && c.pods != nil && !pin.InPod(container, c.pods)
 	for _, pod := range c.quotaPods {
 		if pin.InPod(container, []string{pod.uid}) {
 			c.claim.LiftQuota, c.claim.PodLimit = true, pod.limit
 		}
 	}
+	return nil
 }
 
 // quotaPod is a pod and what the CPU limits of its containers add up to, in thousandths.
@@ -214,8 +223,10 @@ func (c config) errorf(container string, err error) error {
 
 func pinLocked(c config, host host, container string, began time.Time) error {
 	return withHost(host, c.lock, c.records, func(opened pin.Host) error {
-		c.setPod(container)
-		err := pin.Pin(opened, container, c.scope, c.claim)
+		err := c.setPod(container)
+		if err == nil {
+			err = pin.Pin(opened, container, c.scope, c.claim)
+		}
 		_ = pin.CountHook(c.lock, time.Since(began), err != nil) // a figure that is lost must not stop a container
 		return err
 	})

@@ -121,21 +121,32 @@ func TestNothingIsPinnedWhileTheFileExists(t *testing.T) {
 
 // In pod scope the pod's cgroup is the partition, and the record says so.
 func TestPinRecords(t *testing.T) {
+	const pod = "pod5c6f9a0b-26d5-4a41-9a3f-4f5d8c1b7e01"
 	host := fakeHost(t)
+	records := t.TempDir() + "/new/pins"
+	args := pinArgs(t, "--cpus=4-7", "--mems=1", "--partition=isolated", "--scope=pod", "--records="+records)
+	if _, err := runWith(t.Context(), host, ociState, args...); !errors.Is(err, pin.ErrNotSupported) || !strings.Contains(err.Error(), "k/pod is not a pod's") {
+		t.Errorf("the parent is not a pod's: error %v", err)
+	}
+	if cpus := strings.TrimSpace(files.Read(t, host.cgroups+"/k/pod/cpuset.cpus")); cpus != "" {
+		t.Errorf("the parent is not a pod's, and gets cpus %q", cpus)
+	}
+	if err := os.Rename(host.cgroups+"/k/pod", host.cgroups+"/k/"+pod); err != nil {
+		t.Fatal(err)
+	}
+	files.Write(t, host.proc+"/42/cgroup", "0::/k/"+pod+"/abc\n")
 	for name, text := range map[string]string{
 		"cpuset.cpus.effective": "4-7", "cpuset.cpus.exclusive.effective": "4-7", "cgroup.events": "populated 1",
 	} {
-		files.Write(t, host.cgroups+"/k/pod/"+name, text+"\n")
+		files.Write(t, host.cgroups+"/k/"+pod+"/"+name, text+"\n")
 	}
-	records := t.TempDir() + "/new/pins"
-	args := pinArgs(t, "--cpus=4-7", "--mems=1", "--partition=isolated", "--scope=pod", "--records="+records)
 	if _, err := runWith(t.Context(), host, ociState, args...); err != nil {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]string{
-		"pod.json": `{"format":"dra.numa/pins","version":1,"boot":"this-boot","cgroup":"k/pod","scope":"pod","claims":[` +
+		pod + ".json": `{"format":"dra.numa/pins","version":1,"boot":"this-boot","cgroup":"k/` + pod + `","scope":"pod","claims":[` +
 			`{"uid":"u1","name":"team/job","cpus":"4-7","mems":"","partition":"isolated"}]}` + "\n",
-		"abc.json": `{"format":"dra.numa/pins","version":1,"boot":"this-boot","cgroup":"k/pod/abc","scope":"container","claims":[` +
+		"abc.json": `{"format":"dra.numa/pins","version":1,"boot":"this-boot","cgroup":"k/` + pod + `/abc","scope":"container","claims":[` +
 			`{"uid":"u1","name":"team/job","cpus":"4-7","mems":"1","partition":"none"}]}` + "\n",
 	} {
 		if got := files.Read(t, records+"/"+file); got != want {
