@@ -223,13 +223,29 @@ func verify(cgroups fs.FS, target string, want Pinning) error {
 		}
 	}
 	fault := verifySet(cgroups, target, cpusFile+".effective", want.CPUs)
-	if fault == nil || want.Partition == PartitionNone {
-		return fault
+	if fault == nil {
+		return nil
+	}
+	if want.Partition == PartitionNone {
+		return tooNarrow(cgroups, target, want.CPUs, fault)
 	}
 	if granted, err := divided(cgroups, target); err != nil || granted != want.CPUs {
 		return fault
 	}
 	return nil
+}
+
+// tooNarrow adds which cgroup above the target has fewer CPUs, if one has. The kubelet writes
+// cpuset.cpus of that of all pods once, when it starts. A partition needs only
+// cpuset.cpus.exclusive there.
+func tooNarrow(cgroups fs.FS, target string, cpus cpuset.Set, fault error) error {
+	for dir := path.Dir(target); dir != "."; dir = path.Dir(dir) {
+		has, err := readSet(cgroups, path.Join(dir, cpusFile))
+		if err == nil && !has.IsEmpty() && !cpus.IsSubsetOf(has) {
+			return fmt.Errorf("%w: cgroup %s above it has only cpus %s: if the others came online after the kubelet's start, restart the kubelet", fault, dir, has)
+		}
+	}
+	return fault
 }
 
 // divided returns the CPUs of a partition with those of the partitions below it. A tenant

@@ -774,3 +774,17 @@ func quotaOfSeveralRequests(m machine) {
 	mustRepair(m, "lifted")
 	checkQuotas(m, map[string]string{ctrA: "max 100000", main: "max 100000"})
 }
+
+// The kubelet writes the CPUs of its start to the cgroup of all pods.
+func TestRefusalSaysThatTheCgroupOfAllPodsHasFewerCPUs(t *testing.T) {
+	eachFake(t, func(m machine) {
+		running(m, ctrA)
+		m.write("pintest-pods/"+cpusFile, "0-5")
+		err := Pin(m.host(), ctrA, ScopeContainer, claimed("job", "6-7", "0", PartitionNone))
+		want := `is "0-5", want "6-7": cgroup pintest-pods above it has only cpus 0-5: if the others came online after the kubelet's start, restart the kubelet`
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		mustPin(m, ctrA, ScopeContainer, claimed("job", "6-7", "0", PartitionRoot))
+	})
+}
