@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,6 +23,9 @@ type Containers struct {
 	// AllPods says that a pod which is not in Pods has no cgroup. Else it may have one that
 	// was not found.
 	AllPods bool
+	// Unseen says why a pod may be missing in Pods, unless it is because the cgroup of the
+	// daemon's own pod is.
+	Unseen string
 	// Recorded are the claims for which a hook has recorded a cgroup with processes, by UID,
 	// and one such cgroup each.
 	Recorded map[types.UID]string
@@ -37,7 +41,7 @@ func (c *Containers) use(g ledger.Grant) string {
 		case runs:
 			return fmt.Sprintf("containers of pod %s run", pod)
 		case !found && !c.AllPods:
-			return fmt.Sprintf("it is unknown whether containers of pod %s run, because the cgroup of the daemon's own pod was not found", pod)
+			return fmt.Sprintf("it is unknown whether containers of pod %s run, because %s", pod, cmp.Or(c.Unseen, "the cgroup of the daemon's own pod was not found"))
 		}
 	}
 	return ""

@@ -131,6 +131,7 @@ func TestUnknownContainersCountAsRunning(t *testing.T) {
 		want    string
 	}{
 		"own pod not found":         {Containers{}, "it is unknown whether containers of pod pod-1 run, because the cgroup of the daemon's own pod was not found"},
+		"pods cannot be read":       {Containers{Unseen: "cgroups cannot be read: open x"}, "it is unknown whether containers of pod pod-1 run, because cgroups cannot be read: open x"},
 		"a pod that came later":     {Containers{AllPods: true, Recorded: map[types.UID]string{"uid-a": "kubepods/x/y"}}, "containers in cgroup kubepods/x/y use it"},
 		"cgroups cannot be read":    {Containers{}, "it is unknown whether its containers run: no cgroups"},
 		"pod without processes":     {Containers{Pods: map[types.UID]bool{"pod-1": false}}, ""},

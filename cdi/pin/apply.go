@@ -128,8 +128,13 @@ func (h Host) release(r record) error {
 		return nil
 	}
 	var t tree
-	if err := t.walk(h.Cgroups.FS(), ".", ""); err != nil {
+	if err := t.walk(h.Cgroups.FS(), ""); err != nil {
 		return err
+	}
+	for _, g := range t {
+		if g.fault != nil && g.path != r.Cgroup && isWithin(r.Cgroup, g.path) {
+			return fmt.Errorf("release cgroup %s: %w", r.Cgroup, g.fault)
+		}
 	}
 	for _, w := range planRelease(t, r.Cgroup).Writes {
 		if err := h.write(w); err != nil && !isGone(err) && !h.mustKeep(w, err) {
@@ -153,7 +158,7 @@ func (h Host) mustKeep(w Write, err error) bool {
 		return false
 	}
 	var t tree
-	if err := t.walk(h.Cgroups.FS(), ".", ""); err != nil {
+	if err := t.walk(h.Cgroups.FS(), ""); err != nil {
 		return false
 	}
 	return slices.ContainsFunc(t, func(g group) bool {

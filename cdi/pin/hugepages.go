@@ -39,8 +39,8 @@ func HugepagesUsed(cgroups, records fs.FS) (pods []PodHugepages, err error) {
 		}
 	}
 	for _, pod := range slices.Sorted(maps.Keys(claims)) {
-		if populated, err := isPopulated(cgroups, pod); err == nil && !populated {
-			continue // if it cannot be told, the pod runs
+		if populated, _ := isPopulated(cgroups, pod); !populated {
+			continue
 		}
 		slices.Sort(claims[pod])
 		pods = append(pods, PodHugepages{slices.Compact(claims[pod]), readHugepages(cgroups, pod)})

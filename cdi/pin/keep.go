@@ -158,7 +158,7 @@ type view struct {
 	wrong  []decision
 	causes []error // of wrong, in the same order
 	await  []waiting
-	faults []error // of files that are not valid records
+	faults []error // of files that are not valid records, and of cgroups that do not say whether they have a process
 	due    bool    // CPUs of the kernel's workqueues are to be taken or given back
 	quotas bool    // CPU quotas are to be lifted
 }
@@ -199,9 +199,8 @@ func (k *Keeper) look(events *watch) (v view, err error) {
 	if err != nil {
 		return v, err
 	}
-	if v.live, v.dead, err = split(k.Host.Cgroups.FS(), k.Host.Boot, list); err != nil {
-		return v, err
-	}
+	v.live, v.dead, faults = split(k.Host.Cgroups.FS(), k.Host.Boot, list)
+	v.faults = append(v.faults, faults...)
 	mount := k.Host.Cgroups.Name()
 	events.follow(append([]string{k.Host.Records.Name()}, k.AlsoOn...), append(recordedFiles(mount, v.live), quotaFiles(mount, v.live)...))
 	k.states.Follow(k.Host.Cgroups.FS(), stateFiles(v.live))

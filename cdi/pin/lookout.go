@@ -32,7 +32,7 @@ type Sight struct {
 	Live     []Live
 	Refusals []Refusal
 	Ignored  []Ignored
-	// Unread are the records that could not be read or compared; Live and Ignored lack them.
+	// Unread are records and cgroups that could not be read.
 	Unread error
 }
 
@@ -76,7 +76,7 @@ func (l *Lookout) Look(now time.Time) (sight Sight, err error) {
 	sight.Live = inspect(cgroups, list, &faults)
 	sight.Ignored = ignoredPolicies(cgroups, list, &faults)
 	sight.Refusals, err = Refusals(records, now)
-	sight.Unread = errors.Join(append(faults, err)...)
+	sight.Unread = errors.Join(append(faults, t.unread(), err)...)
 	l.again = added
 	return sight, nil
 }
@@ -85,6 +85,9 @@ func (l *Lookout) Look(now time.Time) (sight Sight, err error) {
 func (l *Lookout) watched(t tree, list []record) (dirs, files []string) {
 	dirs = append([]string{l.records, l.cgroups}, l.others...)
 	for _, g := range t {
+		if g.fault != nil {
+			continue // it cannot be followed
+		}
 		dir := path.Join(l.cgroups, g.path)
 		dirs = append(dirs, dir)
 		files = append(files, path.Join(dir, partitionFile), path.Join(dir, exclusiveFile), path.Join(dir, cpusFile))
@@ -117,7 +120,7 @@ func readPartitions(cgroups fs.FS) (t tree, err error) {
 		return nil, nil
 	}
 	if err == nil {
-		err = t.walk(cgroups, ".", "")
+		err = t.walk(cgroups, "")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list cpuset partitions: %w", err)

@@ -157,16 +157,13 @@ func admitAndDecide(live []record, boot, container string, scope Scope, claim Cl
 // an error only if needed says so of its record; else it is left to the keeper, which tries
 // again and reports it.
 func (h Host) settle(needed func(dead record) bool) (live []record, err error) {
-	// The keeper reports damaged records. Such a record belongs to another cgroup,
-	// or this hook replaces it now.
+	// The keeper reports damaged records and cgroups that cannot be read. Such a record
+	// belongs to another cgroup, or this hook replaces it now.
 	list, _, err := loadRecords(h.Records.FS())
 	if err != nil {
 		return nil, err
 	}
-	live, dead, err := split(h.Cgroups.FS(), h.Boot, list)
-	if err != nil {
-		return nil, err
-	}
+	live, dead, _ := split(h.Cgroups.FS(), h.Boot, list)
 	for _, r := range dead {
 		if err := h.bury(r); err != nil && needed(r) {
 			return nil, err

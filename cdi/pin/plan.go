@@ -101,12 +101,13 @@ func (p *Plan) dissolve(t tree, target string) {
 }
 
 // checkFree returns an error if another cgroup holds one of cpus. A partition above the
-// target may hold them, but must have all of them.
+// target may hold them, but must have all of them. What an unread one holds, the kernel
+// refuses.
 func (t tree) checkFree(target string, cpus cpuset.Set) error {
 	for _, g := range t {
 		held := g.holds()
 		switch {
-		case g.path == target || g.state == member:
+		case g.path == target || g.state == member || g.state == unread:
 		case isWithin(target, g.path):
 			if !cpus.IsSubsetOf(held) {
 				return fmt.Errorf("cpus %s are outside of partition %s, which has %s: %w",

@@ -7,29 +7,34 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Pods returns the pods that have a cgroup, by UID, and whether a process is in it or below
 // it. It finds them by name anywhere below the mount, because the kubelet's --cgroup-root may
-// be any cgroup. A cgroup inside of a pod's is never a pod: a tenant may have made it. Cgroups
-// may come and go while Pods reads. It returns an error if cgroup v2 is not mounted there.
-func Pods(cgroups fs.FS) (map[string]bool, error) {
+// be any cgroup. A cgroup inside of a pod's is never a pod: a tenant may have made it. Nor is
+// one directly below a cgroup of another user than root. Cgroups may come and go while Pods
+// reads. If unread is not nil, pods may also be in a cgroup that cannot be read. Pods returns
+// an error if cgroup v2 is not mounted there.
+func Pods(cgroups fs.FS) (pods map[string]bool, unread, err error) {
 	if _, err := fs.Stat(cgroups, "cgroup.controllers"); err != nil {
-		return nil, fmt.Errorf("find the cgroups of pods: cgroup v2 is not mounted here: %w", err)
+		return nil, nil, fmt.Errorf("find the cgroups of pods: cgroup v2 is not mounted here: %w", err)
 	}
-	pods := make(map[string]bool)
-	if err := addPods(pods, cgroups, "."); err != nil {
-		return nil, fmt.Errorf("find the cgroups of pods: %w", err)
-	}
-	return pods, nil
+	root, _ := owner(cgroups, ".")
+	search := podSearch{cgroups, root, make(map[string]bool)}
+	return search.found, search.look("."), nil
 }
 
-func addPods(pods map[string]bool, cgroups fs.FS, dir string) error {
-	entries, err := fs.ReadDir(cgroups, dir)
-	if isGone(err) && dir != "." {
-		return nil
-	}
-	if err != nil {
+type podSearch struct {
+	cgroups fs.FS
+	root    uint32 // the owner of the mount
+	found   map[string]bool
+}
+
+// look finds the pods below dir, and returns why some may be missing.
+func (s podSearch) look(dir string) (unread error) {
+	entries, err := fs.ReadDir(s.cgroups, dir)
+	if err != nil && s.mayHavePods(dir, err) {
 		return err
 	}
 	for _, entry := range entries {
@@ -37,19 +42,42 @@ func addPods(pods map[string]bool, cgroups fs.FS, dir string) error {
 			continue
 		}
 		child := path.Join(dir, entry.Name())
-		uid, isPod := podUID(entry.Name())
-		if !isPod {
-			err = addPods(pods, cgroups, child)
-		} else {
-			var populated bool
-			populated, err = isPopulated(cgroups, child)
-			pods[uid] = pods[uid] || populated
-		}
-		if err != nil {
-			return err
+		if uid, isPod := podUID(entry.Name()); isPod && !s.isOfUser(dir) {
+			populated, _ := isPopulated(s.cgroups, child)
+			s.found[uid] = s.found[uid] || populated
+		} else if err := s.look(child); err != nil {
+			unread = err
 		}
 	}
-	return nil
+	return unread
+}
+
+// mayHavePods reports whether pods may be below a cgroup that cannot be read. The kubelet makes
+// them below cgroups of root, and with names that can be opened. A user or a container that has
+// got a cgroup can forbid to read it (chmod 0), or make names that cannot be opened.
+func (s podSearch) mayHavePods(dir string, fault error) bool {
+	if isGone(fault) && dir != "." || errors.Is(fault, fs.ErrInvalid) || errors.Is(fault, syscall.ENAMETOOLONG) {
+		return false
+	}
+	return !s.isOfUser(dir) && !s.isOfUser(path.Dir(dir))
+}
+
+// isOfUser reports whether a cgroup belongs to another user than the mount, which is root's.
+func (s podSearch) isOfUser(dir string) bool {
+	uid, known := owner(s.cgroups, dir)
+	return known && uid != s.root
+}
+
+func owner(cgroups fs.FS, dir string) (uid uint32, known bool) {
+	info, err := fs.Stat(cgroups, dir)
+	if err != nil {
+		return 0, false
+	}
+	stat, known := info.Sys().(*syscall.Stat_t)
+	if known {
+		uid = stat.Uid
+	}
+	return uid, known
 }
 
 // CheckPod returns an error if the parent of a container's cgroup is not a pod's. It must not
@@ -86,24 +114,31 @@ func podUID(name string) (uid string, isPod bool) {
 }
 
 // Recorded returns the claims that live records name, by UID, each with one of its cgroups.
-// A record is live while a process is in its cgroup. Records that cannot be read are in the
-// error; the map has the others.
+// A record is live while a process is in its cgroup, or if that cannot be told. Those of other
+// builds count, too. A damaged one, which a power failure has left, names no claim.
 func Recorded(cgroups, records fs.FS) (map[string]string, error) {
-	list, faults, err := loadRecords(records)
-	if err != nil {
-		return nil, err
+	entries, err := fs.ReadDir(records, ".")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list records: %w", err)
 	}
 	claims := make(map[string]string)
-	for _, r := range list {
-		populated, err := isPopulated(cgroups, r.Cgroup)
-		if err != nil {
-			faults = append(faults, err)
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), recordSuffix) {
+			continue
 		}
-		for _, claim := range r.Claims {
+		o, err := readOutline(records, entry)
+		if err != nil {
+			return nil, fmt.Errorf("read record %q: %w", entry.Name(), err)
+		}
+		if !fs.ValidPath(o.Cgroup) {
+			continue
+		}
+		populated, _ := isPopulated(cgroups, o.Cgroup)
+		for _, claim := range o.Claims {
 			if populated && claims[claim.UID] == "" {
-				claims[claim.UID] = r.Cgroup
+				claims[claim.UID] = o.Cgroup
 			}
 		}
 	}
-	return claims, errors.Join(faults...)
+	return claims, nil
 }

@@ -3,7 +3,9 @@ package pin
 import (
 	"errors"
 	"maps"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -27,11 +29,11 @@ func TestPodsAreFoundByNameAnywhere(t *testing.T) {
 		"machine.slice/podman-1.scope/cgroup.events":                                         events("1"),
 		"db.slice/-.slice/cgroup.events":                                                     events("1"),
 	}
-	pods, err := Pods(cgroups)
-	if want := map[string]bool{a: true, b: false, c: true, d: true, static: true}; err != nil || !maps.Equal(pods, want) {
-		t.Errorf("pods %v, %v, want %v", pods, err, want)
+	pods, unread, err := Pods(cgroups)
+	if want := map[string]bool{a: true, b: false, c: true, d: true, static: true}; err != nil || unread != nil || !maps.Equal(pods, want) {
+		t.Errorf("pods %v, %v, %v, want %v", pods, unread, err, want)
 	}
-	if _, err := Pods(fstest.MapFS{}); err == nil || !strings.Contains(err.Error(), "cgroup v2 is not mounted") {
+	if _, _, err := Pods(fstest.MapFS{}); err == nil || !strings.Contains(err.Error(), "cgroup v2 is not mounted") {
 		t.Errorf("without cgroup v2: error %v", err)
 	}
 }
@@ -42,7 +44,12 @@ func TestRecordedClaimsHaveAProcess(t *testing.T) {
 	claim := func(uid string) []Claim {
 		return []Claim{{ClaimRef: ClaimRef{uid, "default/" + uid}, Pinning: Pinning{CPUs: cpuset.New(4)}}}
 	}
-	records := fstest.MapFS{"bad.json": {Data: []byte("{")}}
+	records := fstest.MapFS{
+		"bad.json":     {Data: []byte("{")},
+		"outside.json": {Data: []byte(`{"cgroup":"../x","claims":[{"uid":"uid-x"}]}`)},
+		"other.json":   {Data: []byte(`{"format":"dra.numa/pins","version":2,"cgroup":"pods/other","more":{},"claims":[{"uid":"uid-other","cpus":[4]}]}`)},
+		"hidden.json":  {Data: []byte(`{"cgroup":"pods/hidden","claims":[{"uid":"uid-hidden"}]}`)},
+	}
 	for _, r := range []record{{Boot: "boot", Cgroup: "pods/a", Scope: ScopeContainer, Claims: claim("uid-a")}, {Boot: "boot", Cgroup: "pods/b", Scope: ScopeContainer, Claims: claim("uid-b")}} {
 		text, err := r.render()
 		if err != nil {
@@ -53,10 +60,22 @@ func TestRecordedClaimsHaveAProcess(t *testing.T) {
 	cgroups := fstest.MapFS{
 		"pods/a/cgroup.events": {Data: []byte("populated 1\n")},
 		"pods/b/cgroup.events": {Data: []byte("populated 0\n")},
+
+		"pods/other/cgroup.events":  {Data: []byte("populated 1\n")},
+		"pods/hidden/cgroup.events": {Data: []byte("populated 0\n")},
 	}
-	claims, err := Recorded(cgroups, records)
-	if want := map[string]string{"uid-a": "pods/a"}; !maps.Equal(claims, want) || err == nil || !strings.Contains(err.Error(), "bad.json") {
-		t.Errorf("claims %v, %v, want %v and an error about bad.json", claims, err, want)
+	claims, err := Recorded(denied{cgroups, map[string]error{"pods/hidden": syscall.EACCES}}, records)
+	if want := map[string]string{"uid-a": "pods/a", "uid-other": "pods/other", "uid-hidden": "pods/hidden"}; !maps.Equal(claims, want) || err != nil {
+		t.Errorf("claims %v, %v, want %v", claims, err, want)
+	}
+	for _, hidden := range []string{"other.json", "."} { // then it is not known what it names
+		unreadable := denied{records, map[string]error{hidden: syscall.EIO}}
+		if claims, err := Recorded(cgroups, unreadable); err == nil || !strings.Contains(err.Error(), "record") {
+			t.Errorf("%s cannot be read: claims %v, %v", hidden, claims, err)
+		}
+	}
+	if claims, err := Recorded(cgroups, os.DirFS(t.TempDir()+"/none")); err != nil || len(claims) > 0 {
+		t.Errorf("no folder: %v, %v", claims, err)
 	}
 }
 

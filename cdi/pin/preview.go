@@ -36,16 +36,13 @@ func Preview(cgroups, records fs.FS, boot, container string, scope Scope, claim 
 	if err != nil {
 		return p, err
 	}
-	live, dead, err := split(cgroups, boot, list)
-	if err != nil {
-		return p, err
-	}
+	live, dead, _ := split(cgroups, boot, list)
 	for _, r := range dead {
 		if r.wish().CPUs.IsEmpty() {
 			continue
 		}
 		var t tree
-		if err := t.walk(cgroups, ".", ""); err != nil {
+		if err := t.walk(cgroups, ""); err != nil {
 			return p, err
 		}
 		p.Writes = append(p.Writes, planRelease(t.after(p), r.Cgroup).Writes...)

@@ -24,7 +24,7 @@ func lost(cgroups fs.FS, cpus cpuset.Set) (cpuset.Set, error) {
 		return cpuset.Set{}, err
 	}
 	var t tree
-	if err := t.walk(cgroups, ".", ""); err != nil {
+	if err := t.walk(cgroups, ""); err != nil {
 		return cpuset.Set{}, err
 	}
 	cpus = cpus.Difference(root)

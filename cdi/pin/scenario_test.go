@@ -99,7 +99,7 @@ func checkEmptied(m machine) {
 func checkNoExclusive(m machine) {
 	m.Helper()
 	var t tree
-	if err := t.walk(m.host().Cgroups.FS(), ".", ""); err != nil {
+	if err := t.walk(m.host().Cgroups.FS(), ""); err != nil {
 		m.Fatal(err)
 	}
 	for _, g := range t {

@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,12 +67,7 @@ func loadRecord(records fs.FS, entry fs.DirEntry) (record, error) {
 	if !entry.Type().IsRegular() {
 		return record{}, fmt.Errorf("not a regular file (%s)", entry.Type())
 	}
-	file, err := records.Open(entry.Name())
-	if err != nil {
-		return record{}, err
-	}
-	defer func() { _ = file.Close() }() // opened for reading
-	data, err := io.ReadAll(io.LimitReader(file, recordBytes+1))
+	data, err := readRecord(records, entry.Name())
 	if err != nil {
 		return record{}, err
 	}
@@ -83,6 +79,38 @@ func loadRecord(records fs.FS, entry fs.DirEntry) (record, error) {
 		err = fmt.Errorf("it belongs to cgroup %q", r.Cgroup)
 	}
 	return r, err
+}
+
+// readRecord returns no more than one byte too many.
+func readRecord(records fs.FS, name string) ([]byte, error) {
+	file, err := records.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // opened for reading
+	return io.ReadAll(io.LimitReader(file, recordBytes+1))
+}
+
+// outline is what can be read of a record that another build has written.
+type outline struct {
+	Boot   string     `json:"boot"`
+	Cgroup string     `json:"cgroup"`
+	Claims []ClaimRef `json:"claims"`
+}
+
+// readOutline returns nothing for a file that was removed meanwhile, or is no JSON.
+func readOutline(records fs.FS, entry fs.DirEntry) (o outline, err error) {
+	if !entry.Type().IsRegular() {
+		return outline{}, nil
+	}
+	data, err := readRecord(records, entry.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return outline{}, nil
+	}
+	if err != nil || json.Unmarshal(data, &o) != nil {
+		return outline{}, err
+	}
+	return o, nil
 }
 
 // save writes a record so that a reader sees either the old one or the new one. A record
@@ -134,13 +162,15 @@ func (h Host) step(file, value string, effect func() error) error {
 
 // split separates live records from dead ones. A record is dead if it is from another
 // boot, or if its cgroup is gone or has no process. A container has a process while its
-// hook runs. A cgroup that has lost all processes belongs to no container any more.
-func split(cgroups fs.FS, boot string, list []record) (live, dead []record, err error) {
+// hook runs. A cgroup that has lost all processes belongs to no container any more. One that
+// cannot be read is live, and among the faults.
+func split(cgroups fs.FS, boot string, list []record) (live, dead []record, faults []error) {
 	for _, r := range list {
 		populated := false
 		if r.Boot == boot {
+			var err error
 			if populated, err = isPopulated(cgroups, r.Cgroup); err != nil {
-				return nil, nil, err
+				faults = append(faults, err)
 			}
 		}
 		if populated {
@@ -149,14 +179,18 @@ func split(cgroups fs.FS, boot string, list []record) (live, dead []record, err 
 			dead = append(dead, r)
 		}
 	}
-	return live, dead, nil
+	return live, dead, faults
 }
 
-// isPopulated reports whether the cgroup or one of its descendants has a process.
+// isPopulated reports whether the cgroup or one of its descendants has a process. If it cannot
+// tell, one may have.
 func isPopulated(cgroups fs.FS, cgroup string) (bool, error) {
 	text, err := fs.ReadFile(cgroups, cgroup+"/cgroup.events")
 	if isGone(err) {
 		return false, nil
 	}
-	return strings.HasPrefix(string(text), "populated 1\n") || strings.Contains(string(text), "\npopulated 1\n"), err
+	if err != nil {
+		return true, err
+	}
+	return strings.HasPrefix(string(text), "populated 1\n") || strings.Contains(string(text), "\npopulated 1\n"), nil
 }

@@ -67,7 +67,7 @@ func TestPartitionsOfATenantAreItsOwnMatter(t *testing.T) {
 			t.Errorf("%s: partitions hold cpus %s (%v), want 2-3", name, held, holdings)
 		}
 		var all tree
-		err = all.walk(cgroups, ".", "")
+		err = all.walk(cgroups, "")
 		if err == nil {
 			err = all.checkFree("k/other", parse("0-1,4-15"))
 		}
@@ -95,7 +95,7 @@ func TestReleaseBelowWhichATenantMadePartitions(t *testing.T) {
 		{killed, all},
 	} {
 		var t1 tree
-		if err := t1.walk(row.cgroups, ".", ""); err != nil {
+		if err := t1.walk(row.cgroups, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := planRelease(t1, "k/pod/a").Writes; !slices.Equal(got, row.want) {

@@ -22,6 +22,8 @@ const (
 
 	// member is the value of cpuset.cpus.partition if a cgroup is not a partition root.
 	member = "member"
+	// unread is the state of a cgroup that cannot be read, or whose children cannot.
+	unread = "unreadable"
 )
 
 // group is the content of one cgroup's cpuset files.
@@ -29,19 +31,24 @@ type group struct {
 	path      string
 	exclusive cpuset.Set
 	// state is member, root or isolated, or one of the latter two followed
-	// by " invalid (reason)".
+	// by " invalid (reason)", or unread.
 	state string
+	fault error // why it is unread
 	// cpus is read for partitions and the target only, mems for the target only.
 	cpus, mems cpuset.Set
 }
 
 // holds returns the CPUs that the group keeps from other cgroups. An invalid partition
-// still has its owner, so it holds its CPUs too.
+// still has its owner, so it holds its CPUs too. One that is unread holds what it may hold.
 func (g group) holds() cpuset.Set {
-	switch {
-	case g.state == member:
+	if g.state == member {
 		return cpuset.Set{}
-	case g.exclusive.IsEmpty():
+	}
+	return g.own()
+}
+
+func (g group) own() cpuset.Set {
+	if g.exclusive.IsEmpty() {
 		return g.cpus // another program made this partition, with cpuset.cpus alone
 	}
 	return g.exclusive
@@ -56,23 +63,34 @@ func (g group) isValid() bool { return g.state != member && !strings.Contains(g.
 // below another partition, or directly below the mount. So nothing else is walked. What is
 // inside a partition has CPUs of that partition only, whatever its files ask for: a tenant
 // with a writable cgroup writes there.
+//
+// A tenant may also forbid to read its cgroup (chmod 0), or give one below it a name that
+// cannot be opened. So a cgroup that cannot be read is in the tree as unread. It has no more
+// than the exclusive CPUs of all cgroups above it, which are not the tenant's. Of one directly
+// below the mount, nothing is known.
 type tree []group
 
 // readTree takes the snapshot. It leaves out cgroups that vanish meanwhile, but returns
-// an error if the target or one of its ancestors does.
+// an error if the target or one of its ancestors does, or cannot be read.
 func readTree(cgroups fs.FS, target string) (tree, error) {
 	if err := checkController(cgroups, target); err != nil {
 		return nil, err
 	}
 	var t tree
-	if err := t.walk(cgroups, ".", target); err != nil {
+	if err := t.walk(cgroups, target); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// walk adds the children of dir that matter, and the cgroups below them.
-func (t *tree) walk(cgroups fs.FS, dir, target string) error {
+// walk adds the cgroups of the host that matter. A target of "" is none.
+func (t *tree) walk(cgroups fs.FS, target string) error {
+	return t.walkBelow(cgroups, ".", cpuset.Set{}, target)
+}
+
+// walkBelow adds the children of dir that matter, and the cgroups below them. They can have no
+// more CPUs to themselves than most, unless dir is the mount.
+func (t *tree) walkBelow(cgroups fs.FS, dir string, most cpuset.Set, target string) error {
 	entries, err := fs.ReadDir(cgroups, dir)
 	if err != nil {
 		return err
@@ -87,8 +105,12 @@ func (t *tree) walk(cgroups fs.FS, dir, target string) error {
 		if isGone(err) && !onPath {
 			continue
 		}
-		if err != nil {
+		if err != nil && onPath {
 			return err
+		}
+		if err != nil {
+			*t = append(*t, group{path: child, exclusive: most, state: unread, fault: err})
+			continue
 		}
 		idle := g.exclusive.IsEmpty() && g.state == member
 		if idle && !onPath {
@@ -98,11 +120,39 @@ func (t *tree) walk(cgroups fs.FS, dir, target string) error {
 		if child == target || g.state != member && !onPath {
 			continue // cgroups below get their CPUs from it
 		}
-		if err := t.walk(cgroups, child, target); err != nil && !(isGone(err) && !onPath) {
+		i, below := len(*t)-1, g.own()
+		if dir != "." {
+			below = below.Intersection(most)
+		}
+		switch err := t.walkBelow(cgroups, child, below, target); {
+		case err == nil:
+		case onPath:
 			return err
+		case !isGone(err):
+			(*t)[i].exclusive, (*t)[i].state, (*t)[i].fault = below, unread, err
 		}
 	}
 	return nil
+}
+
+// unread returns the first cgroup that could not be read, and how many more there are: a
+// tenant can make many.
+func (t tree) unread() error {
+	var first error
+	more := 0
+	for _, g := range t {
+		switch {
+		case g.fault == nil:
+		case first == nil:
+			first = fmt.Errorf("read cgroup %q: %w", g.path, g.fault)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		return fmt.Errorf("%w, and %d more cgroups", first, more)
+	}
+	return first
 }
 
 func readGroup(cgroups fs.FS, name string, isTarget bool) (g group, err error) {

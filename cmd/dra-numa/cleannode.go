@@ -166,8 +166,8 @@ var ofPod = regexp.MustCompile(`(^|[/-])pod[0-9a-f]`)
 // checkPods returns an error if pods have partitions. The records of the hook are gone, which
 // would say whether claims do.
 func (c *cleaner) checkPods() error {
-	holdings, err := pin.Holdings(os.DirFS(c.cgroupRoot))
-	if err != nil {
+	holdings, unread, err := pin.ReadHoldings(os.DirFS(c.cgroupRoot))
+	if err := errors.Join(err, unread); err != nil {
 		return err
 	}
 	var pods []string

@@ -177,8 +177,8 @@ func (f nodeFiles) look() nodestate.State {
 	specs, err := cdi.ReadSpecs(f.specs)
 	note(nodestate.SpecsPart, err)
 	state.Specs = append(state.Specs, specs...)
-	holdings, err := pin.Holdings(f.cgroups)
-	note(nodestate.PartitionsPart, err)
+	holdings, unread, err := pin.ReadHoldings(f.cgroups)
+	note(nodestate.PartitionsPart, errors.Join(err, unread))
 	for _, holding := range holdings {
 		state.Partitions = append(state.Partitions, nodestate.Partition(holding))
 	}
