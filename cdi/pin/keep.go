@@ -37,8 +37,10 @@ type Keeper struct {
 	Host Host
 	Lock func() (unlock func(), err error)
 	Log  func(line string) // gets one line for each release, repair and new fault
-	// Booted is when the current boot began. Run removes unreadable records from before:
-	// a power failure may have left empty files, whose cgroups no longer exist.
+	// Booted is when the current boot began. Run removes unreadable records of another boot,
+	// whose cgroups no longer exist. The time of the file counts only if it does not say which
+	// boot it is of: a power failure may have left empty files, but a clock that is set later
+	// makes files of this boot look older.
 	Booted time.Time
 	// Also is other work of the process; nil: there is none. Run calls it when entries of
 	// the directories AlsoOn come and go, and each alsoEvery. It logs its errors.
@@ -79,8 +81,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// removeUnreadable removes unreadable records that are older than the boot. It holds the
-// host's lock for each, as a hook may be about to replace it.
+// removeUnreadable removes unreadable records of another boot. It holds the host's lock for
+// each, as a hook may be about to replace it.
 func (k *Keeper) removeUnreadable() error {
 	entries, err := fs.ReadDir(k.Host.Records.FS(), ".")
 	for _, entry := range entries {
@@ -106,13 +108,19 @@ func (k *Keeper) removeUnreadable() error {
 	return err
 }
 
-// unreadable returns why a record that is older than the boot cannot be read.
+// unreadable returns why a record of another boot cannot be read.
 func (k *Keeper) unreadable(name string) error {
-	info, err := fs.Lstat(k.Host.Records.FS(), name)
-	if err != nil || !info.ModTime().Before(k.Booted) {
+	records := k.Host.Records.FS()
+	info, err := fs.Lstat(records, name)
+	if err != nil {
 		return nil
 	}
-	_, err = loadRecord(k.Host.Records.FS(), fs.FileInfoToDirEntry(info))
+	entry := fs.FileInfoToDirEntry(info)
+	o, err := readOutline(records, entry)
+	if err != nil || o.Boot == k.Host.Boot || o.Boot == "" && !info.ModTime().Before(k.Booted) {
+		return nil
+	}
+	_, err = loadRecord(records, entry)
 	return err
 }
 

@@ -225,7 +225,8 @@ func TestKernelKeeperIsFrugal(t *testing.T) {
 	}
 }
 
-// After a power failure a record may be empty. It is of no cgroup that exists.
+// After a power failure a record may be empty. It is of no cgroup that exists. A record of
+// another build says which boot it is of.
 func TestUnreadableRecordsOfAnotherBootAreRemoved(t *testing.T) {
 	m := newFake(t, false)
 	records := m.host().Records
@@ -238,6 +239,14 @@ func TestUnreadableRecordsOfAnotherBootAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for name, text := range map[string]string{"other.json": `{"boot":"this boot","version":2}`, "earlier.json": `{"boot":"earlier boot","version":2}`} { // of other builds
+		if err := records.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chtimes(records.Name()+"/other.json", booted, booted.Add(-time.Hour)); err != nil { // the clock was set since
+		t.Fatal(err)
+	}
 	running(m, ctrA)
 	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "1", PartitionRoot))
 	if err := os.Chtimes(records.Name()+"/a.json", booted, booted.Add(-time.Hour)); err != nil { // the clock was wrong
@@ -249,10 +258,10 @@ func TestUnreadableRecordsOfAnotherBootAreRemoved(t *testing.T) {
 	if err := k.removeUnreadable(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Join(recordFiles(m), " "), "a.json note.txt now.json"; got != want {
+	if got, want := strings.Join(recordFiles(m), " "), "a.json note.txt now.json other.json"; got != want {
 		t.Errorf("records %s, want %s", got, want)
 	}
-	if len(lines) != 2 || !strings.Contains(strings.Join(lines, " "), `removed record "old.json" of another boot, which could not be read: `) {
+	if len(lines) != 3 || !strings.Contains(strings.Join(lines, " "), `removed record "old.json" of another boot, which could not be read: `) {
 		t.Errorf("the keeper says %q", lines)
 	}
 }
