@@ -15,9 +15,9 @@ import (
 // leftoverPause is how long leftovers waits after each look.
 const leftoverPause = time.Minute
 
-// leftovers looks for grants whose claims are gone, when a zone lacks CPUs that the
-// scheduler counts as free. The kubelet has not unprepared these claims: it lost its
-// state, for example.
+// leftovers looks for grants whose claims are gone, when a claim could not be prepared: such a
+// grant may have what the scheduler counts as free. The kubelet has not unprepared these claims:
+// it lost its state, for example.
 type leftovers struct {
 	client   kubernetes.Interface
 	driver   *driver.Driver

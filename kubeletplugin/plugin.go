@@ -335,8 +335,8 @@ func (s *claimServer) prepare(ctx context.Context, claim *resourceapi.ResourceCl
 		grant, prepared, err = s.driver.Prepare(claim, pods)
 		return err
 	})
-	if errors.Is(err, driver.ErrNotEnough) {
-		s.leftovers.want()
+	if err != nil {
+		s.leftovers.want() // whatever the error says: what the claim lacks may be in a grant whose claim is gone
 	}
 	return grant, prepared, err
 }
