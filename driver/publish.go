@@ -48,8 +48,10 @@ type published struct {
 // grant the partition of a share, its zone gets a taint. If nothing has changed, Publish
 // costs a look at each grant. It may have one caller at a time.
 //
-// The order of the zones follows Config.ZoneOrder, and zones without free CPUs come last. Because
-// claims come and go, it changes only if another zone comes first, or if another thing changes.
+// The order of the zones follows Config.ZoneOrder, and zones without free CPUs come last. Claims
+// come and go, and each write wakes every pending pod. So the order changes only if another zone
+// comes first for claims of some number of CPUs, or if another thing changes. The first zone alone
+// does not say that: it may have a core left that is too small for any claim.
 //
 // Blocked are CPUs that do not count: partitions hold them, and no grant has them. A zone
 // of which they are all gets a taint.
@@ -73,7 +75,10 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) stri
 	if changed {
 		all := devices(seen.machine, d.config.with(seen.gates), seen.caches, holdings{strays, blocked, taken}, tainted)
 		taintWithheld(all, seen.withheld)
-		if renewed = last.machine == nil || !SameDevices(all, last.devices) || first(all) != first(last.devices); !renewed {
+		foremost := func(list []resourceapi.Device) []string {
+			return zones.Foremost(list, zones.Of(seen.machine, d.config.ZoneBy), d.config.Reserved.Union(blocked).Union(taken))
+		}
+		if renewed = last.machine == nil || !SameDevices(all, last.devices) || !slices.Equal(foremost(all), foremost(last.devices)); !renewed {
 			all = last.devices
 		}
 		*last = published{seen.machine, strays, tainted, blocked, seen.withheld, seen.caches, taken, all, seen.gates}
@@ -85,14 +90,6 @@ func (d *Driver) Publish(fault func(claimUID types.UID, share ledger.Share) stri
 func SameDevices(a, b []resourceapi.Device) bool {
 	byName := func(a, b resourceapi.Device) int { return strings.Compare(a.Name, b.Name) }
 	return len(a) == len(b) && apiequality.Semantic.DeepEqual(slices.SortedFunc(slices.Values(a), byName), slices.SortedFunc(slices.Values(b), byName))
-}
-
-// first returns the name of the first device.
-func first(devices []resourceapi.Device) string {
-	if len(devices) == 0 {
-		return ""
-	}
-	return devices[0].Name
 }
 
 // taintWithheld taints the devices with these names.

@@ -11,7 +11,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
 // sound is a node on which every cgroup is as it should be.
@@ -140,8 +142,8 @@ func TestBlockedCPUsAreThoseOfNoGrant(t *testing.T) {
 }
 
 // The scheduler takes the first zone with room, and evaluates selectors before it looks for room.
-// Each write wakes every pending pod, so an order is new only if another zone comes first, or
-// if another thing is written.
+// Each write wakes every pending pod, so an order is new only if another zone comes first for
+// some claim, or if another thing is written.
 func TestZonesFollowTheirOrder(t *testing.T) {
 	lost := func(types.UID, ledger.Share) string { return "root invalid" }
 	for order, want := range map[string]struct{ empty, equal string }{ // zone 0 has 2 free CPUs, zone 1 has 4, and zone 2 has none at all
@@ -182,5 +184,57 @@ func TestZonesFollowTheirOrder(t *testing.T) {
 			}
 			is("one is free again", "1 2 0", sound)
 		})
+	}
+}
+
+// A device that a claim cannot have may stay the first one: isolated CPUs, or a zone with less
+// left than the claim wants.
+func TestTheOrderChangesBehindAFirstDeviceThatClaimsCannotHave(t *testing.T) {
+	type step struct {
+		device string // of which a claim takes so many CPUs
+		cpus   int64
+		want   string
+	}
+	for order, row := range map[string]struct {
+		isolated int // cores of each zone
+		steps    []step
+	}{
+		deviceclasses.ZoneOrderPack: {0, []step{ // 16 CPUs each, of which 2 of numa-0 are reserved
+			{"numa-2", 2, "numa-0 numa-1 numa-2 numa-3"}, // claims of up to 14 get numa-0, larger ones numa-1
+			{"numa-0", 12, "numa-0 numa-2 numa-1 numa-3"},
+			{"numa-1", 16, "numa-0 numa-2 numa-1 numa-3"}, // it is full, and that gives no claim another zone
+			{"numa-3", 6, "numa-0 numa-3 numa-2 numa-1"},
+		}},
+		deviceclasses.ZoneOrderSpread: {5, []step{ // 10 isolated ones each, and 6 others
+			{"numa-0", 2, "isolated-0 isolated-1 isolated-2 isolated-3 numa-1 numa-2 numa-3 numa-0"},
+			{"numa-1", 2, "isolated-0 isolated-1 isolated-2 isolated-3 numa-2 numa-3 numa-1 numa-0"},
+			{"isolated-0", 2, "isolated-1 isolated-2 isolated-3 isolated-0 numa-2 numa-3 numa-1 numa-0"},
+			{"numa-1", 4, "isolated-1 isolated-2 isolated-3 isolated-0 numa-2 numa-3 numa-1 numa-0"},
+			{"isolated-3", 2, "isolated-1 isolated-2 isolated-3 isolated-0 numa-2 numa-3 numa-1 numa-0"},
+		}},
+	} {
+		disk := newDisk(t)
+		disk.machine = sample.Read(t, fake.Machine{Make: fake.AMD, Sockets: 4, L3sPerSocket: 1, CoresPerSocket: 8, Threads: 2, MemoryBytes: 1 << 30})
+		isolated := cpuset.Set{}
+		for _, core := range disk.machine.Cores {
+			if *core.ID >= 8-row.isolated {
+				isolated = isolated.Union(core.CPUs)
+			}
+		}
+		disk.machine.Isolated = &isolated
+		config := testConfig()
+		config.ZoneOrder = order
+		driver := disk.openWith(config)
+		driver.Publish(sound, cpuset.Set{})
+		for i, s := range row.steps {
+			mustPrepare(t, driver, claim(string(rune('a'+i)), result("r", s.device, s.cpus)))
+			var names []string
+			for _, device := range driver.Publish(sound, cpuset.Set{}).Devices {
+				names = append(names, device.Name)
+			}
+			if got := strings.Join(names, " "); got != s.want {
+				t.Errorf("%s, step %d: %s, want %s", order, i, got, s.want)
+			}
+		}
 	}
 }

@@ -55,6 +55,28 @@ func (p place) compare(other place) int {
 	return cmp.Or(p.full-other.full, p.near-other.near, cmp.Compare(p.free, other.free), p.index-other.index)
 }
 
+// Foremost returns the names of the zones that come first for claims of some number of CPUs,
+// sorted: of devices in this order, the first one, and each with more free CPUs than all before
+// it. Two orders for which these are the same are the same for the scheduler, except for claims
+// whose selectors leave zones out. Isolated CPUs count by themselves: a request is for such CPUs
+// or for others.
+func Foremost(devices []resourceapi.Device, zones []Zone, taken cpuset.Set) (names []string) {
+	most := make(map[bool]int) // free CPUs of one zone so far, by whether they are isolated
+	for i := range devices {
+		zone := Named(zones, devices[i].Name)
+		if zone == nil {
+			continue
+		}
+		free := zone.CPUs.Difference(taken).Size()
+		if before, later := most[zone.Isolated]; !later || free > before {
+			most[zone.Isolated] = free
+			names = append(names, zone.Device)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // isNear reports whether one of the devices is on a NUMA node of the zone.
 func (z Zone) isNear(devices []resourceapi.Device) bool {
 	return slices.ContainsFunc(devices, func(device resourceapi.Device) bool {
