@@ -201,6 +201,19 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 		return w.sight.Unread
 	}
 	w.told = time.Now()
+	err := w.tellCore(ctx) // on a full disk it cannot record a release: the plugin is told all the same
+	w.plugin.ObserveRefusals(w.sight.Refusals)
+	w.plugin.ObserveIgnored(w.sight.Ignored)
+	if w.core.SetDowngraded(downgraded(w.sight.Live)) {
+		w.plugin.RefreshSharedPool(ctx)
+	}
+	w.plugin.Observe(w.sight.Live)
+	return errors.Join(err, w.sight.Unread)
+}
+
+// tellCore tells the core which CPUs partitions hold. An error changes nothing of what was found
+// before.
+func (w *watcher) tellCore(ctx context.Context) error {
 	report, err := w.core.Observe(heldCPUs(w.sight.Holdings))
 	if err != nil {
 		return err
@@ -217,13 +230,7 @@ func (w *watcher) lookAtPartitions(ctx context.Context) error {
 	if released {
 		w.plugin.RefreshSharedPool(ctx)
 	}
-	w.plugin.ObserveRefusals(w.sight.Refusals)
-	w.plugin.ObserveIgnored(w.sight.Ignored)
-	if w.core.SetDowngraded(downgraded(w.sight.Live)) {
-		w.plugin.RefreshSharedPool(ctx)
-	}
-	w.plugin.Observe(w.sight.Live)
-	return w.sight.Unread
+	return nil
 }
 
 // quiet reports whether the last look found nothing that would have to be reported if it

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,7 +10,10 @@ import (
 	"testing/fstest"
 	"time"
 
+	"k8s.io/client-go/kubernetes/fake"
+
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/kubeletplugin"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
@@ -61,6 +65,28 @@ func TestMachineThatCannotBeReadStays(t *testing.T) {
 		t.Error("the plugin is not told at once, but when it is told that nothing has changed")
 	}
 	look("0-1\n", "0-1", "")
+}
+
+// The core may be unable to record a release, on a full disk for example. Here it has not
+// recovered.
+func TestThePluginIsToldWhatTheCoreCannotTake(t *testing.T) {
+	w, _ := watched(t)
+	dir := t.TempDir()
+	var err error
+	w.plugin, err = kubeletplugin.Start(t.Context(), w.core, kubeletplugin.Options{
+		Client: fake.NewClientset(), PluginDir: dir, RegistryDir: t.TempDir(), CDIDir: t.TempDir(), State: files.Open(t, dir),
+		Readiness: &kubeletplugin.Readiness{}, Fatal: func(err error) { t.Errorf("fatal: %v", err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.plugin.Stop)
+	if err := w.lookAtPartitions(t.Context()); !errors.Is(err, driver.ErrNotRecovered) {
+		t.Errorf("error %v, want %v", err, driver.ErrNotRecovered)
+	}
+	if w.plugin.Figures().Cgroups == nil {
+		t.Error("the plugin was not told which cgroups there are")
+	}
 }
 
 // What cannot be looked at is told once, not each second.
