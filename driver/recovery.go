@@ -343,8 +343,8 @@ func (d *Driver) recoverySteps(grants ledger.List) []step {
 	return steps
 }
 
-// recordOnce does not rewrite a checkpoint that already has these grants, so that a
-// node with a full or read-only disk can start.
+// recordOnce does not rewrite a checkpoint of this boot that already has these grants, so
+// that a daemon which starts again needs no room on a full disk.
 func (d *Driver) recordOnce(grants ledger.List) step {
 	record := d.recordStep("record boot "+d.config.BootID, grants)
 	write := record.run
