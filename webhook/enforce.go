@@ -17,7 +17,7 @@ import (
 // not known, and a resize to less than that. It also refuses a claim that may hold more
 // than a pod that waits for it requests: a pod names a claim by its name, so a larger
 // claim can take the place of the one that the pod was compared with. What the stored pod
-// already lacks is only a warning.
+// already lacks is only a warning, and so is what nobody knows, if a resize lowers nothing.
 func (r *Reviewer) Enforce(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	response := &admissionv1.AdmissionResponse{UID: request.UID, Allowed: true}
 	if r.known.ServerCounts() {
@@ -48,19 +48,34 @@ func (r *Reviewer) podLacks(request *admissionv1.AdmissionRequest, response *adm
 	if err != nil {
 		return "", err
 	}
-	lacks := lackOf(pod, r.knownTo(pod))
-	if lacks == "" || len(request.OldObject.Raw) == 0 {
-		return lacks, nil
+	why, lacks := lackOf(pod, r.knownTo(pod))
+	if why == "" || len(request.OldObject.Raw) == 0 {
+		return why, nil
 	}
 	before, err := storedPod(request)
 	if err != nil {
 		return "", err
 	}
-	if lacks == lackOf(before, r.knownTo(before)) {
-		response.Warnings = append(response.Warnings, shown(lacks))
-		return "", nil
+	if lacks == nil && accounting.Lowers(before, pod) {
+		return why + "; until it is known, a resize may lower no request", nil
 	}
-	return lacks, nil
+	if lacks != nil {
+		if _, lacked := lackOf(before, r.knownTo(before)); !within(lacks, lacked) {
+			return why, nil
+		}
+	}
+	response.Warnings = append(response.Warnings, shown(why))
+	return "", nil
+}
+
+// within reports whether each amount is at most its bound, which is 0 if it is not known.
+func within(amounts, bounds corev1.ResourceList) bool {
+	for name, amount := range amounts {
+		if amount.Cmp(bounds[name]) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // waitingPodLacks says why a claim is refused; "" if it is not.
@@ -87,8 +102,8 @@ func (r *Reviewer) waitingPodLacks(request *admissionv1.AdmissionRequest) (strin
 		if !waits || pod.DeletionTimestamp != nil {
 			return true
 		}
-		if lacks = lackOf(named, known); lacks != "" {
-			lacks = fmt.Sprintf("spec.devices.requests: pod %q waits for this claim, but does not request all of it: %s", pod.Name, lacks)
+		if why, _ := lackOf(named, known); why != "" {
+			lacks = fmt.Sprintf("spec.devices.requests: pod %q waits for this claim, but does not request all of it: %s", pod.Name, why)
 		}
 		return lacks == ""
 	})
@@ -143,23 +158,23 @@ func (w withClaim) ResourceClaim(namespace, name string) *resourceapi.ResourceCl
 	return w.Known.ResourceClaim(namespace, name)
 }
 
-// lackOf says what the pod's requests lack of what its claims may hold; "" if they lack
-// nothing.
-func lackOf(pod *corev1.Pod, known Known) string {
+// lackOf says why the pod's requests are not enough for what its claims may hold, and what
+// they lack. It says "" if they lack nothing. The amounts are nil if they are not known.
+func lackOf(pod *corev1.Pod, known Known) (why string, lacks corev1.ResourceList) {
 	shares, unresolved := accounting.MostOf(pod, known)
 	if len(unresolved) > 0 {
-		return fmt.Sprintf("spec.resourceClaims[%d]: what the claim may hold is not known: %s", unresolved[0].Index, unresolved[0].Why)
+		return fmt.Sprintf("spec.resourceClaims[%d]: what the claim may hold is not known: %s", unresolved[0].Index, unresolved[0].Why), nil
 	}
 	if accounting.TooLarge(pod, shares) {
-		return "spec.resourceClaims: what the claims may hold is not compared with the requests, because there are too many claims and containers"
+		return "spec.resourceClaims: what the claims may hold is not compared with the requests, because there are too many claims and containers", nil
 	}
 	mirrored := accounting.Mirror(pod, shares)
 	if len(mirrored.Uncounted) == 0 {
-		return ""
+		return "", mirrored.Uncounted
 	}
-	lacks := fmt.Sprintf("spec.containers: the requests lack %s, which the pod's claims may hold", accounting.Text(mirrored.Uncounted))
+	why = fmt.Sprintf("spec.containers: the requests lack %s, which the pod's claims may hold", accounting.Text(mirrored.Uncounted))
 	if len(mirrored.Short) > 0 {
-		lacks += fmt.Sprintf("; the limits are too low by %s", accounting.Text(mirrored.Short))
+		why += fmt.Sprintf("; the limits are too low by %s", accounting.Text(mirrored.Short))
 	}
-	return lacks
+	return why, mirrored.Uncounted
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
@@ -58,7 +61,13 @@ func TestEnforce(t *testing.T) {
 		lacks   = "spec.containers: the requests lack "
 		unknown = "spec.resourceClaims[0]: what the claim may hold is not known: "
 		hold    = ", which the pod's claims may hold"
+		lower   = "; until it is known, a resize may lower no request"
 	)
+	// missing has a claim that is not there, and 8 CPUs of another one.
+	missing := func(cpu string) string {
+		return `{metadata: {name: p, uid: u9}, spec: {resourceClaims: [{name: c, resourceClaimName: none}, {name: d, resourceClaimName: alternatives}],
+			containers: [{name: a, resources: {claims: [{name: c}, {name: d}], requests: {memory: 2Gi, cpu: ` + cpu + `}}}, {name: b}]}}`
+	}
 	client := cluster(t, nil)
 	handler := enforcing(t, client)
 	reserve(t, client)
@@ -84,9 +93,40 @@ func TestEnforce(t *testing.T) {
 		"resize of what a pod from before lacks": {
 			podWith("resourceClaimName: two", ", requests: {memory: 1Gi}"), podWith("resourceClaimName: two", ""), "", lacks + "cpu 2" + hold,
 		},
-		"resize of a pod whose template is gone": {
+		"resize closer to the claim": {
+			podWith("resourceClaimName: two", ", requests: {cpu: 1500m}"), podWith("resourceClaimName: two", ", requests: {cpu: 1}"), "", lacks + "cpu 500m" + hold,
+		},
+		"resize that lacks more": {
+			podWith("resourceClaimName: two", ", requests: {cpu: 500m}"), podWith("resourceClaimName: two", ", requests: {cpu: 1}"), lacks + "cpu 1500m" + hold, "",
+		},
+		// The claim of a pod that runs exists, whatever became of the template. Until there is
+		// one, nobody knows what the pod will hold.
+		"resize of a pod that waits for a template": {
 			podWith("resourceClaimTemplateName: none", ", requests: {cpu: 2}"), podWith("resourceClaimTemplateName: none", ", requests: {cpu: 4}"),
-			"", unknown + `there is no claim template "none"`,
+			unknown + `there is no claim template "none"` + lower, "",
+		},
+		"resize of a pod whose template is gone": {
+			podWith("resourceClaimTemplateName: none", ", requests: {cpu: 2}"), strings.Replace(podWith("resourceClaimTemplateName: none", ", requests: {cpu: 4}"), "spec:", "status: {resourceClaimStatuses: [{name: c, resourceClaimName: two}]}, spec:", 1),
+			"", "",
+		},
+		"resize to more while a claim is missing": {
+			podWith("resourceClaimName: none", ", requests: {cpu: 4}"), podWith("resourceClaimName: none", ", requests: {cpu: 2}"),
+			"", unknown + `there is no claim "none"`,
+		},
+		"resize of something else while a claim is missing": {
+			podWith("resourceClaimName: none", ", requests: {cpu: 4, ephemeral-storage: 1}"), podWith("resourceClaimName: none", ", requests: {cpu: 4, ephemeral-storage: 2}"),
+			"", unknown + `there is no claim "none"`,
+		},
+		"resize to less memory while a claim is missing": {
+			podWith("resourceClaimName: none", ", requests: {cpu: 4, memory: 1Gi}"), podWith("resourceClaimName: none", ", requests: {cpu: 4, memory: 2Gi}"),
+			unknown + `there is no claim "none"` + lower, "",
+		},
+		"below another claim while a claim is missing": {missing("100m"), missing("8"), unknown + `there is no claim "none"` + lower, ""},
+		"as large as another claim while a claim is missing": {
+			missing("8"), missing("8"), "", unknown + `there is no claim "none"`,
+		},
+		"resize that moves a request while a claim is missing": {
+			strings.Replace(missing("2"), "{name: b}", "{name: b, resources: {requests: {cpu: 6}}}", 1), missing("8"), unknown + `there is no claim "none"` + lower, "",
 		},
 	} {
 		response := ask(t, handler, "/enforce", "Pod", row.pod, row.old)
@@ -127,6 +167,22 @@ func TestMutateRaisesToWhatIsEnforced(t *testing.T) {
 		if len(response.Warnings) > 0 {
 			t.Errorf("%s: warnings %q", claim, response.Warnings)
 		}
+	}
+}
+
+// What is not known because the API server does not answer is not known either.
+func TestNothingIsLoweredWhileTheAPIServerFails(t *testing.T) {
+	client := cluster(t, nil)
+	handler := enforcing(t, client)
+	client.PrependReactor("get", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("timeout")
+	})
+	less, more := podWith("resourceClaimName: two", ", requests: {cpu: 2}"), podWith("resourceClaimName: two", ", requests: {cpu: 4}")
+	if response := ask(t, handler, "/enforce", "Pod", less, more); response.Allowed {
+		t.Error("a resize to less passes")
+	}
+	if response := ask(t, handler, "/enforce", "Pod", more, less); !response.Allowed {
+		t.Errorf("a resize to more is refused: %s", response.Result.Message)
 	}
 }
 

@@ -40,6 +40,21 @@ func resized(pod *corev1.Pod) *corev1.Pod {
 	return kept
 }
 
+// Lowers reports whether a resize lowers what the pod, or one of its containers, requests of
+// a resource that claims can hold.
+func Lowers(before, after *corev1.Pod) bool {
+	if len(excess(requested(before), requested(after))) > 0 {
+		return true
+	}
+	now := slices.Concat(after.Spec.InitContainers, after.Spec.Containers)
+	for i, container := range slices.Concat(before.Spec.InitContainers, before.Spec.Containers) {
+		if i >= len(now) || len(excess(container.Resources.Requests, now[i].Resources.Requests)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // lacking returns how much less the scheduler counts for a pod than it should: the
 // requests, and what its claims hold in addition.
 func lacking(pod *corev1.Pod, shares []Share, counts corev1.ResourceList) corev1.ResourceList {
