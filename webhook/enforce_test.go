@@ -128,6 +128,13 @@ func TestEnforce(t *testing.T) {
 		"resize that moves a request while a claim is missing": {
 			strings.Replace(missing("2"), "{name: b}", "{name: b, resources: {requests: {cpu: 6}}}", 1), missing("8"), unknown + `there is no claim "none"` + lower, "",
 		},
+		"a template in a PodGroup": {
+			strings.Replace(podWith("resourceClaimTemplateName: three", ", requests: {cpu: 4, memory: 1Gi}"), "spec: {", "spec: {schedulingGroup: {podGroupName: g}, ", 1), "",
+			unknown + `the pod belongs to PodGroup "g", which may have a claim for this entry already: name a claim instead of a template`, "",
+		},
+		"a claim in a PodGroup": {
+			strings.Replace(podWith("resourceClaimName: two", ", requests: {cpu: 2}"), "spec: {", "spec: {schedulingGroup: {podGroupName: g}, ", 1), "", "", "",
+		},
 	} {
 		response := ask(t, handler, "/enforce", "Pod", row.pod, row.old)
 		refused := ""

@@ -81,7 +81,8 @@ func SharesOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unreso
 // MostOf are the most that the claims of a pod may hold, whatever other pods do, and
 // whatever the scheduler chooses. All of a claim counts in each pod that names it,
 // because the claim may outlive the other pods, and a pod cannot get requests later. Of
-// alternatives, the largest amount of each resource counts.
+// alternatives, the largest amount of each resource counts. A template says nothing of the
+// claim that a PodGroup already has, so a claim that a pod may get from one is unresolved.
 func MostOf(pod *corev1.Pod, known Known) (shares []Share, unresolved []Unresolved) {
 	return claimed(pod, known, most)
 }
@@ -105,7 +106,11 @@ func sharesOfEntry(pod *corev1.Pod, entry corev1.PodResourceClaim, known Known, 
 		if template == nil {
 			return nil, fmt.Errorf("there is no claim template %q", *entry.ResourceClaimTemplateName)
 		}
-		return wanted(entry.Name, template.Spec.Spec, known, how)
+		shares, err := wanted(entry.Name, template.Spec.Spec, known, how)
+		if group := pod.Spec.SchedulingGroup; err == nil && how == most && group != nil {
+			err = fmt.Errorf("the pod belongs to PodGroup %q, which may have a claim for this entry already: name a claim instead of a template", ptr.Deref(group.PodGroupName, ""))
+		}
+		return shares, err
 	}
 	claim := known.ResourceClaim(pod.Namespace, name)
 	switch {

@@ -414,8 +414,11 @@ func TestMostOf(t *testing.T) {
 		"shared":   {Name: "c", ResourceClaimName: ptr.To("shared")},
 		"template": {Name: "c", ResourceClaimTemplateName: ptr.To("template")},
 		"nowhere":  {Name: "c", ResourceClaimName: ptr.To("nowhere")},
+		// A PodGroup may have a claim that was made of another template.
+		"group": {Name: "c", ResourceClaimTemplateName: ptr.To("template")},
 	}
 	for _, row := range []struct{ entry, uid, want, why string }{
+		{"group", "9", "c/z: cpu 8", `the pod belongs to PodGroup "g", which may have a claim for this entry already: name a claim instead of a template`},
 		{"wanted", "9", "c/z: cpu 3, memory 1Gi", ""},
 		{"shared", "1", "c/z: cpu 4", ""},
 		{"shared", "2", "c/z: cpu 8", ""},
@@ -425,6 +428,9 @@ func TestMostOf(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{entries[row.entry]}}}
 		pod.Name, pod.UID = "first", types.UID(row.uid)
+		if row.entry == "group" {
+			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("g")}
+		}
 		shares, unresolved := MostOf(pod, known)
 		why := ""
 		if len(unresolved) > 0 {
