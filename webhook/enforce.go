@@ -96,13 +96,15 @@ func (r *Reviewer) waitingPodLacks(request *admissionv1.AdmissionRequest) (strin
 	if shares, unresolved := accounting.MostOf(podOfOnly(claim), known); len(shares)+len(unresolved) == 0 {
 		return "", nil // it holds nothing of zones
 	}
-	lacks := ""
+	lacks, others := "", 0
 	err = r.known.Waiting(request.Namespace, r.onlyPod(request, claim), func(pod *corev1.Pod) bool {
 		named, waits := accounting.Naming(pod, claim)
 		if !waits || pod.DeletionTimestamp != nil {
 			return true
 		}
-		if why, _ := lackOf(named, known); why != "" {
+		if others += len(named.Spec.ResourceClaims) - 1; others > mostLookups {
+			lacks = fmt.Sprintf("spec.devices.requests: what waits for this claim is not known: the pods that wait for it have more than %d other claims", mostLookups)
+		} else if why, _ := lackOf(named, known); why != "" {
 			lacks = fmt.Sprintf("spec.devices.requests: pod %q waits for this claim, but does not request all of it: %s", pod.Name, why)
 		}
 		return lacks == ""
@@ -161,6 +163,9 @@ func (w withClaim) ResourceClaim(namespace, name string) *resourceapi.ResourceCl
 // lackOf says why the pod's requests are not enough for what its claims may hold, and what
 // they lack. It says "" if they lack nothing. The amounts are nil if they are not known.
 func lackOf(pod *corev1.Pod, known Known) (why string, lacks corev1.ResourceList) {
+	if len(pod.Spec.ResourceClaims) > mostClaims {
+		return fmt.Sprintf("spec.resourceClaims: what the claims may hold is not known: there are %d, and at most %d are looked up", len(pod.Spec.ResourceClaims), mostClaims), nil
+	}
 	shares, unresolved := accounting.MostOf(pod, known)
 	if len(unresolved) > 0 {
 		return fmt.Sprintf("spec.resourceClaims[%d]: what the claim may hold is not known: %s", unresolved[0].Index, unresolved[0].Why), nil

@@ -34,8 +34,8 @@ type lookups struct {
 	slices    resourcelisters.ResourceSliceLister
 	selectors *probe.Selectors
 	pages     chan struct{} // has room for the pages of pods that are read at a time
-	enforced  bool          // must not change
-	creators  []string      // must not change: see Options.ClaimControllers
+	enforced  bool     // must not change
+	creators  []string // must not change: see Options.ClaimControllers
 
 	translation *Translation // must not change
 
@@ -84,11 +84,12 @@ type reviewLookups struct {
 	*lookups
 	ctx       context.Context
 	selectors *probe.Selectors
+	left      *int // how many more objects the API server is asked for
 }
 
 // during returns lookups for a review.
 func (l *lookups) during(ctx context.Context) Known {
-	return reviewLookups{l, ctx, l.selectors.Within(ctx, reviewSelectors)}
+	return reviewLookups{l, ctx, l.selectors.Within(ctx, reviewSelectors), new(mostLookups)}
 }
 
 // DeviceClass implements accounting.Known.
@@ -96,12 +97,12 @@ func (r reviewLookups) DeviceClass(name string) *resourceapi.DeviceClass {
 	if class, err := r.classes.Get(name); err == nil {
 		return class
 	}
-	return found(r.ctx, r.client.ResourceV1().DeviceClasses().Get, "DeviceClass", "", name)
+	return found(r, r.client.ResourceV1().DeviceClasses().Get, "DeviceClass", "", name)
 }
 
 // ResourceClaim implements accounting.Known.
 func (r reviewLookups) ResourceClaim(namespace, name string) *resourceapi.ResourceClaim {
-	return found(r.ctx, r.client.ResourceV1().ResourceClaims(namespace).Get, "ResourceClaim", namespace, name)
+	return found(r, r.client.ResourceV1().ResourceClaims(namespace).Get, "ResourceClaim", namespace, name)
 }
 
 // ResourceClaimTemplate implements accounting.Known.
@@ -109,19 +110,24 @@ func (r reviewLookups) ResourceClaimTemplate(namespace, name string) *resourceap
 	if template, err := r.templates.ResourceClaimTemplates(namespace).Get(name); err == nil {
 		return template
 	}
-	return found(r.ctx, r.client.ResourceV1().ResourceClaimTemplates(namespace).Get, "ResourceClaimTemplate", namespace, name)
+	return found(r, r.client.ResourceV1().ResourceClaimTemplates(namespace).Get, "ResourceClaimTemplate", namespace, name)
 }
 
-// found asks the API server. If the API server does not return the object, it is unknown.
-// The reason is logged, unless the object does not exist or the review has ended.
-func found[T any](review context.Context, get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string) *T {
-	ctx, cancel := context.WithTimeout(review, getTimeout)
+// found asks the API server. If the API server does not return the object, or was asked
+// for too many, it is unknown. The reason is logged, unless the object does not exist or
+// the review has ended.
+func found[T any](r reviewLookups, get func(context.Context, string, metav1.GetOptions) (*T, error), kind, namespace, name string) *T {
+	if *r.left == 0 {
+		return nil
+	}
+	*r.left--
+	ctx, cancel := context.WithTimeout(r.ctx, getTimeout)
 	defer cancel()
 	object, err := get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		return object
 	}
-	if !apierrors.IsNotFound(err) && review.Err() == nil {
+	if !apierrors.IsNotFound(err) && r.ctx.Err() == nil {
 		klog.Background().Error(err, "Lookup failed", "kind", kind, "namespace", namespace, "name", name)
 	}
 	return nil

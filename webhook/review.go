@@ -102,7 +102,7 @@ func (r *Reviewer) findings(request *admissionv1.AdmissionRequest, raw []byte) (
 		return r.linter.Class(class), err
 	case "Pod":
 		pod, err := podOf(request, raw)
-		if r.known.ServerCounts() {
+		if r.known.ServerCounts() || len(pod.Spec.ResourceClaims) > mostClaims {
 			return nil, err
 		}
 		findings := lint.New(r.knownTo(pod)).Pod(pod)
@@ -138,6 +138,9 @@ func (r *Reviewer) Mutate(request *admissionv1.AdmissionRequest) (*admissionv1.A
 
 // mirror raises the requests of a pod. It returns false if that would take long.
 func (r *Reviewer) mirror(pod *corev1.Pod, known Known) (accounting.Mirrored, bool) {
+	if len(pod.Spec.ResourceClaims) > mostClaims {
+		return accounting.Mirrored{}, false
+	}
 	sharesOf := accounting.SharesOf
 	if known.Enforced() {
 		sharesOf = accounting.MostOf

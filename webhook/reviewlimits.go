@@ -33,6 +33,12 @@ const (
 	bodyTimeout = time.Second
 	// reviewSelectors is how many different selectors are evaluated for a review.
 	reviewSelectors = 512
+	// mostClaims is how many claims a pod may have: as many as one claim has devices.
+	// Kubernetes sets no bound, and a small review can name more than a thousand.
+	mostClaims = resourceapi.AllocationResultsMaxSize
+	// mostLookups is how many objects the API server is asked for during a review: some look
+	// twice at each claim of a pod, and at classes. All reviews share the rate of the client.
+	mostLookups = 4 * mostClaims
 )
 
 // reviewLimits bounds what arrives, and how many reviews are under way.

@@ -111,14 +111,76 @@ func TestLookupsEndWithTheirReview(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
+		known := reviewLookups{lookups: &lookups{}, ctx: ctx, left: new(mostLookups)}
 		begin := time.Now()
 		for range 100 {
-			found(ctx, slow, "ResourceClaim", "ns", "c")
+			found(known, slow, "ResourceClaim", "ns", "c")
 		}
 		if took := time.Since(begin); took != 3*getTimeout/2 {
 			t.Errorf("lookups took %s", took)
 		}
 	})
+}
+
+// A small review can name more than a thousand claims, which are looked up one after the
+// other, at the rate that all reviews share.
+func TestLookupsOfAReviewAreBounded(t *testing.T) {
+	client := cluster(t, nil)
+	known, stop, err := startLookups(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	known.enforced = true
+	lookups := func(how func(*Reviewer, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error), kind, text string) (*admissionv1.AdmissionResponse, int) {
+		before := len(client.Actions())
+		var review admissionv1.AdmissionReview
+		if err := json.Unmarshal(reviewOf(t, kind, text, ""), &review); err != nil {
+			t.Fatal(err)
+		}
+		response, err := how(NewReviewer(known.during(t.Context())), review.Request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response, len(client.Actions()) - before
+	}
+	pod := func(n int) string {
+		text := "{metadata: {name: p}, spec: {containers: [{name: a}], resourceClaims: ["
+		for i := range n {
+			text += fmt.Sprintf("{name: c%d, resourceClaimName: two}, ", i)
+		}
+		return text + "]}}"
+	}
+	classes := "{metadata: {name: c}, spec: {devices: {requests: ["
+	for i := range 32 {
+		classes += fmt.Sprintf("{name: r%d, firstAvailable: [", i)
+		for j := range 8 {
+			classes += fmt.Sprintf("{name: a%d, deviceClassName: none-%d-%d}, ", j, i, j)
+		}
+		classes += "]}, "
+	}
+	classes += "]}}}"
+	for name, row := range map[string]struct {
+		how        func(*Reviewer, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+		kind, text string
+		lookups    int
+	}{
+		"enforce, most claims":  {(*Reviewer).Enforce, "Pod", pod(mostClaims), mostClaims},
+		"validate, most claims": {(*Reviewer).Validate, "Pod", pod(mostClaims), 2 * mostClaims},
+		"enforce":               {(*Reviewer).Enforce, "Pod", pod(mostClaims + 1), 0},
+		"mutate":                {(*Reviewer).Mutate, "Pod", pod(mostClaims + 1), 0},
+		"validate":              {(*Reviewer).Validate, "Pod", pod(mostClaims + 1), 0},
+		"classes":               {(*Reviewer).Validate, "ResourceClaim", classes, mostLookups},
+		"classes, enforced":     {(*Reviewer).Enforce, "ResourceClaim", classes, 0}, // without capacities, any class will do
+	} {
+		if _, got := lookups(row.how, row.kind, row.text); got != row.lookups {
+			t.Errorf("%s: %d lookups, want %d", name, got, row.lookups)
+		}
+	}
+	response, _ := lookups((*Reviewer).Enforce, "Pod", pod(mostClaims+1))
+	if want := "spec.resourceClaims: what the claims may hold is not known: there are 33, and at most 32 are looked up"; response.Allowed || response.Result.Message != want {
+		t.Errorf("%+v, want a refusal with %q", response, want)
+	}
 }
 
 func TestAClientCannotKeepTheServerBusy(t *testing.T) {
@@ -243,12 +305,13 @@ func TestLargePodsAreNotCompared(t *testing.T) {
 	reviewer := NewReviewer(known.during(t.Context()))
 	ask := func(how func(*Reviewer, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error), n int) *admissionv1.AdmissionResponse {
 		text := "{metadata: {name: p}, spec: {resourceClaims: ["
-		for i := range n {
+		claims := min(n, mostClaims)
+		for i := range claims {
 			text += fmt.Sprintf("{name: c%d, resourceClaimTemplateName: three}, ", i)
 		}
 		text += "], containers: ["
 		for i := range n {
-			text += fmt.Sprintf("{name: a%d, resources: {claims: [{name: c%d}]}}, ", i, i)
+			text += fmt.Sprintf("{name: a%d, resources: {claims: [{name: c%d}]}}, ", i, i%claims)
 		}
 		var review admissionv1.AdmissionReview
 		if err := json.Unmarshal(reviewOf(t, "Pod", text+"]}}", ""), &review); err != nil {
@@ -263,7 +326,7 @@ func TestLargePodsAreNotCompared(t *testing.T) {
 	if response := ask((*Reviewer).Mutate, 20); response.Patch == nil {
 		t.Error("a pod of 20 containers is not mirrored")
 	}
-	const many = 200 // of which each has two amounts
+	const many = 1100 // and 32 claims, of which each has two amounts
 	if response := ask((*Reviewer).Mutate, many); response.Patch != nil {
 		t.Errorf("a pod of %d containers is mirrored", many)
 	}

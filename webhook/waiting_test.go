@@ -92,6 +92,27 @@ func TestOnlyWhatCountsOfAPodIsKept(t *testing.T) {
 	}
 }
 
+// Pods that wait may have any number of other claims, each of which is looked up.
+func TestOtherClaimsOfWaitingPodsAreBounded(t *testing.T) {
+	const claim = `{metadata: {name: replaced}, spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 2}}}}]}}}`
+	client := cluster(t, nil)
+	var pods []corev1.Pod
+	for range mostLookups + 1 {
+		pods = append(pods, *object.Parse[corev1.Pod](t, `{metadata: {name: p, namespace: ns, uid: u}, spec: {resourceClaims: [{name: c, resourceClaimName: replaced}, {name: d, resourceClaimName: two}],
+			containers: [{name: a, resources: {requests: {cpu: 4}, claims: [{name: c}, {name: d}]}}]}}`))
+	}
+	handler := enforcing(t, client)
+	paged(client, pods[:mostLookups])
+	if response := ask(t, handler, "/enforce", "ResourceClaim", claim, ""); !response.Allowed {
+		t.Errorf("refused: %s", response.Result.Message)
+	}
+	paged(client, pods)
+	const want = "the pods that wait for it have more than 128 other claims"
+	if response := ask(t, handler, "/enforce", "ResourceClaim", claim, ""); response.Allowed || !strings.HasSuffix(response.Result.Message, want) {
+		t.Errorf("%+v, want a refusal with %q", response, want)
+	}
+}
+
 // Most claims with capacities may be those of other drivers.
 func TestClaimsWithoutZonesAreNotCompared(t *testing.T) {
 	client := cluster(t, nil)

@@ -146,10 +146,11 @@ const mostOfZone = 1 << 46
 // no zone.
 func amountsOf(ask asked, known Known, how counting) (corev1.ResourceList, error) {
 	none := ask.capacity == nil || len(ask.capacity.Requests) == 0
+	if none && how == most { // whatever the class, which may be another driver's
+		return nil, nil
+	}
 	class := known.DeviceClass(ask.class)
 	switch {
-	case none && how == most: // whatever the class, which may be another driver's
-		return nil, nil
 	case class == nil:
 		return nil, fmt.Errorf("there is no device class %q", ask.class)
 	case none:
