@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -102,11 +104,23 @@ func handlerWith(t testing.TB, client *fake.Clientset, enforced bool, translatio
 	if err != nil {
 		t.Fatal(err)
 	}
-	known.enforced, known.translation = enforced, translation
+	known.enforced, known.translation, known.openPods = enforced, translation, podsFrom(client)
 	t.Cleanup(stop)
 	limits := newReviewLimits()
 	limits.timeout = time.Hour
 	return newHandler(known.during, limits)
+}
+
+// podsFrom sends pods as JSON, which a fake client does not.
+func podsFrom(client *fake.Clientset) func(context.Context, string, metav1.ListOptions) (io.ReadCloser, error) {
+	return func(ctx context.Context, namespace string, options metav1.ListOptions) (io.ReadCloser, error) {
+		list, err := client.CoreV1().Pods(namespace).List(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.Marshal(list)
+		return io.NopCloser(bytes.NewReader(text)), err
+	}
 }
 
 // reviewOf is a review of an object in YAML.

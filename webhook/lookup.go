@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	resourcelisters "k8s.io/client-go/listers/resource/v1"
@@ -20,6 +22,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/accounting"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
+	"github.com/dra-driver-numa/dra-driver-numa/webhook/kept"
 )
 
 // getTimeout is for a request to the API server, which itself waits for the answer of the
@@ -34,6 +37,8 @@ type lookups struct {
 	slices    resourcelisters.ResourceSliceLister
 	selectors *probe.Selectors
 	pages     chan struct{} // has room for the pages of pods that are read at a time
+	objects   chan struct{} // and for the objects that are read at a time
+	openPods  func(ctx context.Context, namespace string, options metav1.ListOptions) (io.ReadCloser, error)
 	enforced  bool     // must not change
 	creators  []string // must not change: see Options.ClaimControllers
 
@@ -53,6 +58,9 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 		options.FieldSelector = resourceapi.ResourceSliceSelectorDriver + "=" + deviceclasses.DriverName
 	}))
 	published := ours.Resource().V1().ResourceSlices()
+	factory.InformerFor(&resourceapi.ResourceClaimTemplate{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+		return kept.NewInformer(client, client.ResourceV1().ResourceClaimTemplates(metav1.NamespaceAll), &resourceapi.ResourceClaimTemplate{}, "", keptTemplate, cache.Indexers{})
+	})
 	l = &lookups{
 		client:    client,
 		classes:   factory.Resource().V1().DeviceClasses().Lister(),
@@ -60,6 +68,8 @@ func startLookups(ctx context.Context, client kubernetes.Interface) (l *lookups,
 		slices:    published.Lister(),
 		selectors: probe.New(),
 		pages:     make(chan struct{}, 1),
+		objects:   make(chan struct{}, lookupsAtOnce),
+		openPods:  openPods(client),
 	}
 	l.stale.Store(true)
 	_, err = published.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -107,10 +117,30 @@ func (r reviewLookups) ResourceClaim(namespace, name string) *resourceapi.Resour
 
 // ResourceClaimTemplate implements accounting.Known.
 func (r reviewLookups) ResourceClaimTemplate(namespace, name string) *resourceapi.ResourceClaimTemplate {
-	if template, err := r.templates.ResourceClaimTemplates(namespace).Get(name); err == nil {
+	if template, err := r.templates.ResourceClaimTemplates(namespace).Get(name); err == nil && len(template.Spec.Spec.Devices.Requests) > 0 {
 		return template
 	}
 	return found(r, r.client.ResourceV1().ResourceClaimTemplates(namespace).Get, "ResourceClaimTemplate", namespace, name)
+}
+
+// mostTemplateBytes is how much of a template is kept, in the encoding of protobuf: more
+// than most have. A tenant can make templates of a megabyte.
+const mostTemplateBytes = 2 << 10
+
+// keptTemplate returns what is kept of a template: the requests, which is all that anybody
+// here reads. Of a large one, it keeps none, and the API server is asked for it each time.
+func keptTemplate(object runtime.Object) runtime.Object {
+	template, is := object.(*resourceapi.ResourceClaimTemplate)
+	if !is {
+		return object
+	}
+	part := &resourceapi.ResourceClaimTemplate{}
+	part.Namespace, part.Name, part.ResourceVersion = template.Namespace, template.Name, template.ResourceVersion
+	part.Spec.Spec.Devices.Requests = template.Spec.Spec.Devices.Requests
+	if part.Size() > mostTemplateBytes {
+		part.Spec.Spec.Devices.Requests = nil
+	}
+	return part
 }
 
 // found asks the API server. If the API server does not return the object, or was asked
@@ -123,6 +153,12 @@ func found[T any](r reviewLookups, get func(context.Context, string, metav1.GetO
 	*r.left--
 	ctx, cancel := context.WithTimeout(r.ctx, getTimeout)
 	defer cancel()
+	select {
+	case r.objects <- struct{}{}:
+		defer func() { <-r.objects }()
+	case <-ctx.Done():
+		return nil
+	}
 	object, err := get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		return object

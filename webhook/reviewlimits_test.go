@@ -15,6 +15,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
 // busy is a handler of reviews with room for one large and one small one. The reviews
@@ -111,7 +113,7 @@ func TestLookupsEndWithTheirReview(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		known := reviewLookups{lookups: &lookups{}, ctx: ctx, left: new(mostLookups)}
+		known := reviewLookups{lookups: &lookups{objects: make(chan struct{}, 1)}, ctx: ctx, left: new(mostLookups)}
 		begin := time.Now()
 		for range 100 {
 			found(known, slow, "ResourceClaim", "ns", "c")
@@ -120,6 +122,42 @@ func TestLookupsEndWithTheirReview(t *testing.T) {
 			t.Errorf("lookups took %s", took)
 		}
 	})
+}
+
+// A tenant can make hundreds of templates of a megabyte.
+func TestOnlyWhatCountsOfATemplateIsKept(t *testing.T) {
+	client := cluster(t, nil)
+	large := object.Parse[resourceapi.ResourceClaimTemplate](t, strings.Replace(claimOf("large", 6), "spec: {", "spec: {spec: {", 1)+"}")
+	large.Namespace = "ns"
+	large.Spec.Spec.Devices.Requests[0].Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: strings.Repeat(" ", mostTemplateBytes) + "true"}}}
+	small := large.DeepCopy()
+	small.Name, small.Annotations, small.Finalizers = "small", map[string]string{"a": strings.Repeat("b", 256<<10)}, []string{"example.com/a"}
+	small.Spec.Spec.Devices.Requests[0].Exactly.Selectors = nil
+	small.Spec.Spec.Devices.Config = []resourceapi.DeviceClaimConfiguration{{Requests: []string{"z"}}}
+	for _, template := range []*resourceapi.ResourceClaimTemplate{large, small} {
+		if _, err := client.ResourceV1().ResourceClaimTemplates("ns").Create(t.Context(), template, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known, stop, err := startLookups(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	for _, name := range []string{"large", "small"} {
+		kept, err := known.templates.ResourceClaimTemplates("ns").Get(name)
+		if err != nil || kept.Size() > mostTemplateBytes || kept.Annotations != nil || kept.Finalizers != nil || kept.Spec.Spec.Devices.Config != nil {
+			t.Errorf("kept: %+v, %v", kept, err)
+		}
+		found := known.during(t.Context()).ResourceClaimTemplate("ns", name)
+		if found == nil || len(found.Spec.Spec.Devices.Requests) != 1 {
+			t.Errorf("found: %+v", found)
+		}
+	}
+}
+
+func claimOf(name string, cpu int) string {
+	return fmt.Sprintf("{metadata: {name: %s}, spec: {devices: {requests: [{name: z, exactly: {deviceClassName: zone.dra.numa, capacity: {requests: {cpu: %d}}}}]}}}", name, cpu)
 }
 
 // A small review can name more than a thousand claims, which are looked up one after the

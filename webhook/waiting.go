@@ -2,20 +2,28 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // Limits of the pods that are read. Which claims a pod names is in its spec, so metadata
-// says too little; but tenants can make pods of a megabyte. So few are read at a time, and
-// only one page in the whole program.
+// says too little; but tenants can make pods of a megabyte. One with 700,000 empty terms of
+// an affinity was seen to take 164 MiB to decode. So few are read at a time, only one page
+// in the whole program, and of each pod only what counts is decoded.
 const (
 	podsOfPage = 32
 	mostPages  = 128
+	// mostPageBytes is how much JSON a page may have, in which a pod has a few kilobytes.
+	mostPageBytes = 8 << 20
 	// mostPodBytes is how much of a pod is kept, in the encoding of protobuf: names, claims
 	// and amounts. A container needs about 200 bytes.
 	mostPodBytes = 32 << 10
@@ -59,39 +67,120 @@ func (r reviewLookups) page(namespace string, options metav1.ListOptions) (pods 
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, getTimeout)
 	defer cancel()
-	list, err := r.client.CoreV1().Pods(namespace).List(ctx, options)
+	body, err := r.openPods(ctx, namespace, options)
 	if err != nil {
 		return nil, "", err
 	}
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if len(pod.Spec.ResourceClaims) == 0 {
-			continue
+	defer body.Close()
+	text := &io.LimitedReader{R: body, N: mostPageBytes}
+	next, err = readPods(json.NewDecoder(text), func(part countedPart) error {
+		if len(part.Spec.ResourceClaims) == 0 {
+			return nil
 		}
-		kept := countedPart(pod)
-		if size := kept.Size(); size > mostPodBytes {
-			return nil, "", fmt.Errorf("%w: pod %q has %d bytes of claims and amounts, allowed are %d", errTooMuchWaits, pod.Name, size, mostPodBytes)
+		pod := part.pod()
+		if size := pod.Size(); size > mostPodBytes {
+			return fmt.Errorf("%w: pod %q has %d bytes of claims and amounts, allowed are %d", errTooMuchWaits, pod.Name, size, mostPodBytes)
 		}
-		pods = append(pods, kept.DeepCopy()) // which holds nothing of the list
+		pods = append(pods, pod)
+		return nil
+	})
+	if err != nil && text.N == 0 {
+		return nil, "", fmt.Errorf("%w: %d pods have more than %d bytes", errTooMuchWaits, podsOfPage, mostPageBytes)
 	}
-	return pods, list.Continue, nil
+	return pods, next, err
 }
 
-// countedPart is what package accounting reads of a pod that waits.
-func countedPart(pod *corev1.Pod) *corev1.Pod {
-	part := &corev1.Pod{}
-	part.Namespace, part.Name, part.UID, part.DeletionTimestamp = pod.Namespace, pod.Name, pod.UID, pod.DeletionTimestamp
-	part.Spec.ResourceClaims, part.Spec.SchedulingGroup = pod.Spec.ResourceClaims, pod.Spec.SchedulingGroup
-	part.Spec.Overhead, part.Spec.Resources = pod.Spec.Overhead, pod.Spec.Resources
-	part.Spec.InitContainers, part.Spec.Containers = countedParts(pod.Spec.InitContainers), countedParts(pod.Spec.Containers)
-	part.Status.ResourceClaimStatuses = pod.Status.ResourceClaimStatuses
-	part.Status.NodeAllocatableResourceClaimStatuses = pod.Status.NodeAllocatableResourceClaimStatuses
-	return part
+// openPods has the API server send pods as JSON. The caller closes it.
+func openPods(client kubernetes.Interface) func(ctx context.Context, namespace string, options metav1.ListOptions) (io.ReadCloser, error) {
+	return func(ctx context.Context, namespace string, options metav1.ListOptions) (io.ReadCloser, error) {
+		return client.CoreV1().RESTClient().Get().Namespace(namespace).Resource("pods").
+			VersionedParams(&options, scheme.ParameterCodec).SetHeader("Accept", "application/json").Stream(ctx)
+	}
 }
 
-func countedParts(containers []corev1.Container) (parts []corev1.Container) {
-	for _, container := range containers {
-		parts = append(parts, corev1.Container{Name: container.Name, Resources: container.Resources, RestartPolicy: container.RestartPolicy})
+// readPods reads a list of pods, one after the other.
+func readPods(from *json.Decoder, each func(countedPart) error) (next string, err error) {
+	var list metav1.ListMeta
+	err = readParts(from, '{', func() error {
+		field, err := from.Token()
+		switch {
+		case err != nil:
+			return err
+		case field == "metadata":
+			return from.Decode(&list)
+		case field == "items":
+			return readParts(from, '[', func() error {
+				var part countedPart
+				if err := from.Decode(&part); err != nil {
+					return err
+				}
+				return each(part)
+			})
+		}
+		return from.Decode(new(json.RawMessage))
+	})
+	return list.Continue, err
+}
+
+// readParts calls each for the fields of an object, or for the items of a list.
+func readParts(from *json.Decoder, open json.Delim, each func() error) error {
+	switch token, err := from.Token(); {
+	case err != nil || token == nil: // which is null, an empty list
+		return err
+	case token != open:
+		return fmt.Errorf("read pods: %v, want %s", token, open)
 	}
-	return parts
+	for from.More() {
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	_, err := from.Token()
+	return err
+}
+
+// countedPart is what package accounting reads of a pod that waits. Nothing else is decoded.
+type countedPart struct {
+	Metadata struct {
+		Namespace         string       `json:"namespace"`
+		Name              string       `json:"name"`
+		UID               types.UID    `json:"uid"`
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		ResourceClaims  []corev1.PodResourceClaim    `json:"resourceClaims"`
+		SchedulingGroup *corev1.PodSchedulingGroup   `json:"schedulingGroup"`
+		Overhead        corev1.ResourceList          `json:"overhead"`
+		Resources       *corev1.ResourceRequirements `json:"resources"`
+		InitContainers  []countedContainer           `json:"initContainers"`
+		Containers      []countedContainer           `json:"containers"`
+	} `json:"spec"`
+	Status struct {
+		ResourceClaimStatuses                []corev1.PodResourceClaimStatus             `json:"resourceClaimStatuses"`
+		NodeAllocatableResourceClaimStatuses []corev1.NodeAllocatableResourceClaimStatus `json:"nodeAllocatableResourceClaimStatuses"`
+	} `json:"status"`
+}
+
+type countedContainer struct {
+	Name          string                         `json:"name"`
+	Resources     corev1.ResourceRequirements    `json:"resources"`
+	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
+}
+
+func (p countedPart) pod() *corev1.Pod {
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name, pod.UID, pod.DeletionTimestamp = p.Metadata.Namespace, p.Metadata.Name, p.Metadata.UID, p.Metadata.DeletionTimestamp
+	pod.Spec.ResourceClaims, pod.Spec.SchedulingGroup = p.Spec.ResourceClaims, p.Spec.SchedulingGroup
+	pod.Spec.Overhead, pod.Spec.Resources = p.Spec.Overhead, p.Spec.Resources
+	pod.Spec.InitContainers, pod.Spec.Containers = containersOf(p.Spec.InitContainers), containersOf(p.Spec.Containers)
+	pod.Status.ResourceClaimStatuses = p.Status.ResourceClaimStatuses
+	pod.Status.NodeAllocatableResourceClaimStatuses = p.Status.NodeAllocatableResourceClaimStatuses
+	return pod
+}
+
+func containersOf(parts []countedContainer) (containers []corev1.Container) {
+	for _, part := range parts {
+		containers = append(containers, corev1.Container{Name: part.Name, Resources: part.Resources, RestartPolicy: part.RestartPolicy})
+	}
+	return containers
 }

@@ -1,16 +1,23 @@
 package webhook
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/probe"
 	"github.com/dra-driver-numa/dra-driver-numa/test/object"
 )
 
@@ -75,6 +82,7 @@ func TestOnlyWhatCountsOfAPodIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
+	known.openPods = podsFrom(client)
 	read := func() (list []corev1.Pod, err error) {
 		err = known.during(t.Context()).Waiting("ns", "", func(pod *corev1.Pod) bool { list = append(list, *pod); return true })
 		return list, err
@@ -89,6 +97,47 @@ func TestOnlyWhatCountsOfAPodIsKept(t *testing.T) {
 	}
 	if got, err := read(); err == nil || !strings.Contains(err.Error(), `pod "last" has `) {
 		t.Errorf("%d pods, %v", len(got), err)
+	}
+}
+
+// A tenant can have a page of pods of a megabyte, whose lists of nothing take 20 times as
+// much memory when they are decoded.
+func TestLargePagesAreRefused(t *testing.T) {
+	const pod = `{"metadata": {"name": "last", "uid": "u"}, "spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [%s{}]}}},
+		"resourceClaims": [{"name": "c", "resourceClaimName": "replaced"}], "containers": [{"name": "a", "image": "i"}]}}`
+	large := fmt.Sprintf(pod, strings.Repeat("{},", 700_000))
+	var asked *http.Request
+	answer := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := &lookups{openPods: openPods(client), selectors: probe.New(), pages: make(chan struct{}, 1)}
+	read := func(items ...string) (names []string, err error) {
+		answer = `{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": [` + strings.Join(items, ",") + `]}`
+		err = known.during(t.Context()).Waiting("ns", "", func(pod *corev1.Pod) bool { names = append(names, pod.Name); return true })
+		return names, err
+	}
+	if names, err := read(large, fmt.Sprintf(pod, "")); err != nil || len(names) != 2 {
+		t.Errorf("pods %q, %v", names, err)
+	}
+	want := "/api/v1/namespaces/ns/pods?fieldSelector=status.phase%3DPending&limit=32"
+	if got := asked.URL.String(); got != want || asked.Header.Get("Accept") != "application/json" {
+		t.Errorf("asked %s for %s, want %s", got, asked.Header.Get("Accept"), want)
+	}
+	if names, err := read(large, large, large, large, large); !errors.Is(err, errTooMuchWaits) || !strings.HasSuffix(err.Error(), "32 pods have more than 8388608 bytes") {
+		t.Errorf("pods %q, %v", names, err)
+	}
+	for _, answer = range []string{`[]`, `{"items": 1}`, `{"items": [{`, `{"items": [{"spec": 1}]}`, ``} {
+		if err := known.during(t.Context()).Waiting("ns", "", func(*corev1.Pod) bool { return true }); err == nil {
+			t.Errorf("%q is read", answer)
+		}
 	}
 }
 

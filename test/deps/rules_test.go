@@ -351,6 +351,8 @@ var arrows = []arrow{
 	{"webhook/templates", "deviceclasses", "its events are those of the driver"},
 	{"webhook/templates", "deviceclasses/translate", "what a template says is that of a translation"},
 	{"webhook/templates", "internal/message", "what the API server says is one short line"},
+	{"webhook", "webhook/kept", "tenants can make more templates than memory holds"},
+	{"webhook/templates", "webhook/kept", "and more pods"},
 	{"deviceclasses/accounting", "deviceclasses", "zones and capacities are known by their names"},
 	{"cluster/holdings", "deviceclasses", "what a share holds is the status document of its claim"},
 	{"cluster/holdings/chart", "deviceclasses", "capacities and conditions are known by their names"},
