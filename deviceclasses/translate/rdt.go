@@ -19,13 +19,14 @@ const cacheWays corev1.ResourceName = "intel.com/l3_cache_ways"
 const (
 	rmdMin        = "_cache_min"
 	rmdPolicy     = "_policy"
-	rmdRatio      = "_pstate_ratio"
+	rmdRatio      = "_pstate_ratio" // of branch misses
 	rmdMonitoring = "_pstate_monitoring"
 	rmdPercentage = "_mba_percentage"
 	rmdMBps       = "_mba_mbps"
 )
 
-var rmdAnnotations = []string{rmdMin, rmdPolicy, rmdRatio, rmdMonitoring, rmdPercentage, rmdMBps}
+// rmdAnnotations are those that change the claim.
+var rmdAnnotations = []string{rmdMin, rmdPolicy, rmdPercentage, rmdMBps}
 
 // Classes of the pools of caches.
 const (
@@ -93,11 +94,9 @@ func (t *translation) takeCache(container *corev1.Container, wish *manifest.Wish
 	}
 	t.ways = most
 	wish.Cache, wish.Config.Cache.CPUs = cache, container.Name
-	if ratio, has := said(rmdRatio); has {
-		wish.Config.Performance.MinFrequency = ratio + "x base"
-	}
-	if _, has := said(rmdMonitoring); has {
-		t.note(container, "has no P-state monitoring: the daemon's metrics say the frequencies of its CPUs")
+	_, ratio := said(rmdRatio)
+	if _, monitored := said(rmdMonitoring); ratio || monitored {
+		t.note(container, "has no frequency that follows its branch misses, as its P-state annotations want: a PerformanceConfig has fixed limits")
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Package translate gives a pod that was written for the kubelet's static managers a claim
 // that means the same: whole CPUs of its containers become requests for zones, with their
-// memory, hugepages, devices, ways of caches and frequencies. It knows no cluster: the same
-// pod always has the same claim, so that pods of one shape share one template.
+// memory, hugepages, devices and ways of caches. It knows no cluster: the same pod always has
+// the same claim, so that pods of one shape share one template.
 package translate
 
 import (

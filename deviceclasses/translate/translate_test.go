@@ -239,10 +239,6 @@ func TestWhyAPodIsNotTranslated(t *testing.T) {
 			set(p, "intel.com/l3_cache_ways", "0")
 			p.Annotations = map[string]string{"app_mba_mbps": "1000"}
 		}, true, `container "app": a bandwidth is only for ways of its own, and the container shares its ways`},
-		{"ratio that is no number", func(p *corev1.Pod, _ *translate.Options) {
-			set(p, "intel.com/l3_cache_ways", "2")
-			p.Annotations = map[string]string{"app_cache_min": "2", "app_pstate_ratio": "fast"}
-		}, true, `container "app": minFrequency: "fastx base"`},
 		{"init container with more CPUs", func(p *corev1.Pod, _ *translate.Options) {
 			init := *p.Spec.Containers[0].DeepCopy()
 			init.Name = "init"

@@ -113,7 +113,7 @@ apiVersion: v1
 kind: Pod
 metadata:
   name: rmd
-  annotations: {main_cache_min: "2", main_pstate_ratio: "1.0"}
+  annotations: {main_cache_min: "2", main_pstate_ratio: "0.01"} # of branch misses
 spec:
   nodeSelector: {kubernetes.io/hostname: NODE}
   hostNetwork: true
@@ -123,8 +123,8 @@ spec:
 `
 
 var _ = Describe("a pod for the RMD operator, unchanged", withDevices, atLength, func() {
-	It("has its cache ways and its frequency where its namespace asks for it", func(ctx context.Context) {
-		threads, before, has := node.zones[0].threadsPerCore, cpuSettings(ctx), frequenciesInKernel(ctx)
+	It("has its cache ways where its namespace asks for it, and frequencies stay as they are", func(ctx context.Context) {
+		threads, before := node.zones[0].threadsPerCore, cpuSettings(ctx)
 		namespace := createNamespace(ctx, "rmd")
 		askForTranslation(ctx, namespace)
 		apply(ctx, namespace, "pod.yaml", strings.NewReplacer("IMAGE", *image, "NODE", node.name, "CPUS", fmt.Sprint(threads)).Replace(ofRMD))
@@ -132,7 +132,7 @@ var _ = Describe("a pod for the RMD operator, unchanged", withDevices, atLength,
 		cpus := cpusOfContainer(ctx, pod)
 		Expect(cpus.Size()).To(Equal(threads), "CPUs %s of pod %s", cpus, pod.Name)
 		expectWays(ctx, pod, 2, 100)
-		Expect(cpuSettings(ctx)).To(Equal(replaced(before, cpus, fmt.Sprintf("- %d - -", has.highest))))
+		Expect(cpuSettings(ctx)).To(Equal(before))
 		beginDelete(ctx, pod)
 		expectGone(ctx, pod, before)
 	})
