@@ -38,6 +38,9 @@ func (p *plan) list(s *Source) {
 		p.add(s.String(), Line{Kind: s.Kind, Field: "-", Value: cmp.Or(s.Group, "-"), Outcome: Unknown, Says: "migrate does not read objects of this kind"})
 		return
 	}
+	if s.Kind == kubeletKind && s.variant == "" && s.fields["cpuManagerPolicy"] != "static" {
+		s.variant = aloneKind
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
 		if !slices.Contains([]string{"apiVersion", "kind", "metadata"}, name) {
 			p.listField(s, name, s.fields[name])
@@ -52,7 +55,11 @@ func (p *plan) listField(s *Source, path string, value any) {
 		return // as if it were not there: configz has every field
 	}
 	at := field{s.Group, s.Kind, path}
-	if r, found := ruleFor(at, value); found {
+	r, found := ruleFor(field{s.Group, s.variant, path}, value)
+	if !found {
+		r, found = ruleFor(at, value)
+	}
+	if found {
 		p.add(s.String(), Line{Kind: s.Kind, Field: path, Value: short(value), Outcome: r.outcome, Says: r.says, Unrelated: r.unrelated})
 		return
 	}

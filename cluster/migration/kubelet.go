@@ -25,6 +25,7 @@ type kubelet struct {
 	ofPool   bool
 	selector map[string]string
 
+	hasPolicy               bool // there is a cpuManagerPolicy
 	cpuStatic, memoryStatic bool
 	options                 bool   // cpuManagerPolicyOptions are set
 	topologyPolicy          string // "" if it is none
@@ -52,6 +53,7 @@ func (p *plan) addKubelet(s *Source) error {
 	}
 	k := kubelet{
 		node:      s.Node,
+		hasPolicy: config.CPUManagerPolicy != "",
 		cpuStatic: config.CPUManagerPolicy == "static", memoryStatic: config.MemoryManagerPolicy == "Static",
 		options:    len(config.CPUManagerPolicyOptions) > 0,
 		wholeCores: config.CPUManagerPolicyOptions["full-pcpus-only"] == "true",
@@ -101,6 +103,24 @@ func (p *plan) addKubelet(s *Source) error {
 	return nil
 }
 
+// refuses reports whether the topology manager refuses pods.
+func (k *kubelet) refuses() bool {
+	return k.topologyPolicy == translate.PolicyRestricted || k.topologyPolicy == translate.PolicySingleNUMANode
+}
+
+// addParts says which files may be parts of a kubelet's configuration: they lack what another
+// one has. configz has every field.
+func (p *plan) addParts() {
+	for _, k := range p.kubelets {
+		if !k.ofPool && !k.hasPolicy && slices.ContainsFunc(p.kubelets, func(k kubelet) bool { return k.hasPolicy && !k.ofPool }) {
+			p.add(k.node, Line{
+				Kind: kubeletKind, Field: "cpuManagerPolicy", Value: "-", Outcome: ByHand,
+				Says: "another file has it: if this one is for the same kubelet (--config-dir), give migrate configz of the node instead, because it merges no files, and takes each for a node with defaults for what it lacks",
+			})
+		}
+	}
+}
+
 // countReserved says how many CPUs a static manager keeps that has only an amount. The
 // kubelet chooses which.
 func (k *kubelet) countReserved(p *plan, s *Source, reserved ...map[string]string) {
@@ -136,11 +156,8 @@ func listOf(numbers []int) string { return cpuset.New(numbers...).String() }
 // addTopology reads policy and scope of the kubelet as an exporter saw them.
 func (p *plan) addTopology(s *Source) error {
 	var object struct {
-		TopologyPolicies []string `json:"topologyPolicies"`
-		Attributes       []struct {
-			Name  string `json:"name"`
-			Value string `json:"value"`
-		} `json:"attributes"`
+		TopologyPolicies []string
+		Attributes       []struct{ Name, Value string }
 	}
 	if err := s.decode(&object); err != nil {
 		return err

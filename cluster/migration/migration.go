@@ -67,12 +67,14 @@ type plan struct {
 	sources []Source
 	index   map[string]int // of lines, by what makes them equal
 
-	kubelets  []kubelet
-	workloads []workload
-	daemon    *daemon           // nil if its file was not read
-	selector  map[string]string // of nodes with RDT; nil for all
-	policies  []string          // of topology managers
-	scopes    []string
+	kubelets   []kubelet
+	workloads  []workload
+	daemon     *daemon           // nil if its file was not read
+	selector   map[string]string // of nodes with RDT; nil for all
+	policies   []string          // of topology managers
+	scopes     []string
+	schedulers []string // names of those that will be gone, as far as they were read
+	translates bool     // webhook.translate is on
 }
 
 // Make makes the plan. The error is one line about a source.
@@ -84,6 +86,7 @@ func Make(sources []Source) (Plan, error) {
 			return Plan{}, err
 		}
 	}
+	p.addParts()
 	p.addSchedulers()
 	if err := p.addFiles(); err != nil {
 		return Plan{}, err
@@ -97,7 +100,9 @@ func Make(sources []Source) (Plan, error) {
 
 // read lists the fields of a source, and keeps those that files are made of.
 func (p *plan) read(s *Source) error {
-	p.list(s)
+	if s.Kind != rmdWorkloadKind || s.ofPod() { // addWorkload lists the others
+		p.list(s)
+	}
 	switch s.Kind {
 	case kubeletKind:
 		return p.addKubelet(s)
@@ -149,6 +154,7 @@ func (p *plan) addFiles() error {
 		}
 	}
 	if translation := p.translation(); translation != nil {
+		p.translates = true
 		values["webhook"] = map[string]any{"enabled": true, "translate": translation}
 	}
 	if len(values) > 0 {

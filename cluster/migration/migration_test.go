@@ -110,7 +110,8 @@ spec: {scoringStrategy: LeastAllocated}
 	}
 	want := []string{
 		"unknown cpuManagerPolicy=dynamic", "unknown cpuManagerPolicyOptions.new-option=true", "unknown newField=0",
-		`unknown topologyManagerPolicyOptions=["list"]`, "unknown spec.scoringStrategy=LeastAllocated", "gone cpuManagerPolicyOptions.full-pcpus-only=false",
+		`unknown topologyManagerPolicyOptions=["list"]`, "unknown spec.scoringStrategy=LeastAllocated",
+		"by hand cpuManagerPolicy=-", "gone cpuManagerPolicyOptions.full-pcpus-only=false",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("lines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -194,15 +195,64 @@ func TestProfileDecidesWhatItsKubeletsHave(t *testing.T) {
 		{"performance.openshift.io/dra-resource-management: 'false'", false, true, "1100Mi"},
 		{`kubeletconfig.experimental: '{"kubeReserved": {"memory": "5%"}}'`, false, true, "reservedCPUs: 0-1\n"},
 		{"kubeletconfig.experimental: 'null'", false, true, "1100Mi"},
+		{`performance.openshift.io/dra-resource-management: 'true', kubeletconfig.experimental: '{"topologyManagerScope": "pod"}'`, false, false, "reservedCPUs: 0-1\n"},
 	} {
 		plan := made(t, sources(t, "pool.yaml", fmt.Sprintf(performanceProfile, row.annotations, row.mixed))...)
 		static := slices.ContainsFunc(plan.Steps, func(s Step) bool { return strings.Contains(s.Do, "stop the kubelet; set cpuManagerPolicy: none") })
-		if len(plan.Files) != 2 || !strings.Contains(plan.Files[1].Text, "policy: restricted\n") {
+		scope := "scope: container\n"
+		if strings.Contains(row.annotations, "pod") {
+			scope = "scope: pod\n"
+		}
+		if len(plan.Files) != 2 || !strings.Contains(plan.Files[1].Text, "policy: restricted\n") || !strings.Contains(plan.Files[1].Text, scope) {
 			t.Errorf("%s: files %v", row.annotations, plan.Files)
 		}
 		if text := plan.Files[0].Text; !strings.Contains(text, "role: cnf") || !strings.Contains(text, row.want) || static != row.static {
 			t.Errorf("%s, mixed %t: static managers %t, want %t, and %q in\n%s", row.annotations, row.mixed, static, row.static, row.want, text)
 		}
+	}
+}
+
+// Without a static CPU manager, the policy is for devices only: no file has it, and it may still
+// refuse pods.
+func TestTopologyManagerAlone(t *testing.T) {
+	for policy, want := range map[string]Outcome{"none": Stays, "best-effort": Stays, "restricted": ByHand, "single-numa-node": ByHand} {
+		plan := made(t, sources(t, "a", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\ntopologyManagerScope: pod\ntopologyManagerPolicy: "+policy)...)
+		at := slices.IndexFunc(plan.Lines, func(l Line) bool { return l.Field == "topologyManagerPolicy" })
+		if len(plan.Files) > 0 || plan.Lines[at].Outcome != want || plan.Lines[1-at].Outcome != Stays {
+			t.Errorf("%s: files %v, lines %+v", policy, plan.Files, plan.Lines)
+		}
+		set := slices.IndexFunc(plan.Steps, func(s Step) bool {
+			return s.Do == "stop the kubelet; set topologyManagerPolicy: none; start the kubelet"
+		})
+		if set >= 0 != (want == ByHand) || len(plan.Steps) > 0 != (want == ByHand) || set >= 0 && plan.Steps[0].Do != "install the driver on all nodes: helm install" {
+			t.Errorf("%s: steps %+v", policy, plan.Steps)
+		}
+	}
+}
+
+// Of files with .conf, configurations of kubelets are read. They may be parts of one.
+func TestPartsOfAKubelet(t *testing.T) {
+	const kubelet = "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n"
+	if list, err := Read("crio.conf", strings.NewReader("[crio.nri]\nenable_nri = true")); len(list) > 0 || err != nil {
+		t.Error(list, err)
+	}
+	cpus, topology := sources(t, "10-cpus.conf", kubelet+"cpuManagerPolicy: static"), sources(t, "20-topology.CONF", kubelet+"topologyManagerPolicy: restricted")
+	plan := made(t, slices.Concat(cpus, topology)...)
+	if line := plan.Lines[0]; line.Outcome != ByHand || line.Field != "topologyManagerPolicy" {
+		t.Errorf("lines begin with %+v", line)
+	}
+	if line := plan.Lines[1]; line.Outcome != ByHand || line.Field != "cpuManagerPolicy" || line.Sources[0] != "20-topology.CONF" || !strings.Contains(line.Says, "--config-dir") {
+		t.Errorf("second line %+v", line)
+	}
+	if plan = made(t, slices.Concat(cpus, sources(t, "b.conf", kubelet+"cpuManagerPolicy: none"))...); plan.Lines[0].Outcome == ByHand {
+		t.Errorf("lines begin with %+v", plan.Lines[0])
+	}
+}
+
+// Without NodeResourceTopologies, that scheduler is there for something else.
+func TestSchedulerOfOtherPluginsStays(t *testing.T) {
+	if plan := made(t, sources(t, "a.yaml", "kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec: {schedulerName: "+pluginsScheduler+"}")...); len(plan.Lines)+len(plan.Steps) > 0 {
+		t.Errorf("plan %+v", plan)
 	}
 }
 
@@ -241,7 +291,6 @@ func TestBadInputIsOneLine(t *testing.T) {
 		"kind: PerformanceProfile\napiVersion: performance.openshift.io/v2\nmetadata: {name: a, annotations: {kubeletconfig.experimental: '{'}}": "PerformanceProfile a: kubeletconfig.experimental: ",
 		rmd + "spec: {coreIds: [a]}":                                   "RmdWorkload b/a: coreIds: ",
 		rmd + "spec: {coreIds: ['1'], rdt: {cache: {min: 3, max: 2}}}": "RmdWorkload b/a: rdt.cache: min 3, max 2: want 0 <= min <= max <= 64",
-		rmd + "spec: {coreIds: ['1'], plugins: {pstate: {ratio: x}}}":  "RmdWorkload b/a: ",
 		rmd + "spec: {coreIds: ['1'], rdt: {cache: {min: 40, max: 40}}}\n---\n" + rmd + "spec: {coreIds: ['2'], rdt: {cache: {min: 40, max: 40}}}": "what was read makes no NodeConfig: cache.guaranteed.ways: 80",
 	} {
 		list, err := Read("worker.yaml", strings.NewReader(text))
@@ -264,7 +313,7 @@ func FuzzPlan(f *testing.F) {
 		f.Add(files.Read(f, input))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, name := range []string{"a.yaml", "a.toml"} {
+		for _, name := range []string{"a.yaml", "a.toml", "a.conf"} {
 			list, err := Read(name, strings.NewReader(text))
 			if err == nil {
 				_, err = Make(list)

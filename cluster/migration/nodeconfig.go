@@ -3,6 +3,7 @@ package migration
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -24,8 +25,16 @@ func (p *plan) nodeConfig() (*deviceclasses.NodeConfig, error) {
 	hosts := p.hostnames()
 	for _, k := range p.kubelets {
 		if k.ofPool {
-			if k.selector != nil && !reflect.ValueOf(k.settings).IsZero() {
-				config.Profiles = append(config.Profiles, deviceclasses.NodeProfile{NodeSelector: k.selector, NodeSettings: k.settings})
+			if k.selector == nil {
+				continue
+			}
+			p.addLeaks(k)
+			at := len(config.Profiles)
+			if k.isWorker() { // the last profile counts
+				at = 0
+			}
+			if !reflect.ValueOf(k.settings).IsZero() {
+				config.Profiles = slices.Insert(config.Profiles, at, deviceclasses.NodeProfile{NodeSelector: k.selector, NodeSettings: k.settings})
 			}
 			continue
 		}
@@ -39,10 +48,7 @@ func (p *plan) nodeConfig() (*deviceclasses.NodeConfig, error) {
 			settings.ReservedCPUs = p.daemon.reserved.String()
 		}
 		if p.selector == nil {
-			if settings.ReservedCPUs != "" {
-				config.ReservedCPUs = settings.ReservedCPUs
-			}
-			config.Cache, config.Performance = settings.Cache, settings.Performance
+			config.Cache, config.ReservedCPUs = settings.Cache, cmp.Or(settings.ReservedCPUs, config.ReservedCPUs)
 		} else {
 			config.Profiles = append(config.Profiles, deviceclasses.NodeProfile{NodeSelector: p.selector, NodeSettings: *settings})
 		}
@@ -59,6 +65,31 @@ func (p *plan) nodeConfig() (*deviceclasses.NodeConfig, error) {
 		return nil, fmt.Errorf("what was read makes no NodeConfig: %w", err)
 	}
 	return config, nil
+}
+
+// isWorker reports whether the configuration is that of the pool worker, whose label the nodes
+// of other pools have too.
+func (k *kubelet) isWorker() bool {
+	return maps.Equal(k.selector, map[string]string{roleLabel + "worker": ""})
+}
+
+// addLeaks lists what nodes of another pool have by the profile of worker alone, because a
+// profile removes no field.
+func (p *plan) addLeaks(k kubelet) {
+	for _, worker := range p.kubelets {
+		leak, own := worker.settings, settingsOf(&k.settings)
+		for i, field := range settingsOf(&leak) {
+			if !own[i].IsZero() {
+				field.SetZero()
+			}
+		}
+		if worker.isWorker() && !k.isWorker() && !reflect.ValueOf(leak).IsZero() {
+			p.add(k.node, Line{
+				Kind: kubeletKind, Field: "profiles", Value: "-", Outcome: ByHand,
+				Says: "its nodes have the label of the pool worker too, so they get what only the profile of worker has: " + text(leak) + "; write their own into their profile, or select the nodes of worker by another label",
+			})
+		}
+	}
 }
 
 // reserveForDaemon adds the CPUs of a daemon's groups to those that kubelets reserve, because

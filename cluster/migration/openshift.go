@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
@@ -54,11 +56,8 @@ func (p *plan) addKubeletConfig(s *Source) error {
 	}
 	var object struct {
 		Spec struct {
-			KubeletConfig             map[string]any `json:"kubeletConfig"`
-			MachineConfigPoolSelector struct {
-				MatchLabels      map[string]string `json:"matchLabels"`
-				MatchExpressions []any             `json:"matchExpressions"`
-			} `json:"machineConfigPoolSelector"`
+			KubeletConfig             map[string]any       `json:"kubeletConfig"`
+			MachineConfigPoolSelector metav1.LabelSelector `json:"machineConfigPoolSelector"`
 		} `json:"spec"`
 	}
 	if err := s.decode(&object); err != nil {
@@ -83,23 +82,13 @@ func (p *plan) isMade(s *Source) bool {
 
 // profile is a PerformanceProfile, as far as it decides what kubelets have.
 type profile struct {
-	Metadata struct {
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Spec struct {
-		CPU struct {
-			Reserved string `json:"reserved"`
-			OVSDPDK  string `json:"ovsDpdk"`
-			Shared   string `json:"shared"`
-		} `json:"cpu"`
-		NUMA struct {
-			TopologyPolicy string `json:"topologyPolicy"`
-		} `json:"numa"`
-		WorkloadHints struct {
-			MixedCPUs bool `json:"mixedCpus"`
-		} `json:"workloadHints"`
-		NodeSelector map[string]string `json:"nodeSelector"`
-	} `json:"spec"`
+	Metadata struct{ Annotations map[string]string }
+	Spec     struct {
+		CPU           struct{ Reserved, OVSDPDK, Shared string }
+		NUMA          struct{ TopologyPolicy string }
+		WorkloadHints struct{ MixedCPUs bool }
+		NodeSelector  map[string]string
+	}
 }
 
 func (p *plan) addProfile(s *Source) error {
@@ -116,7 +105,7 @@ func (p *plan) addProfile(s *Source) error {
 			if err := yaml.Unmarshal([]byte(value), &snippet); err != nil {
 				return fmt.Errorf("%s %s: %s: %s", s.Kind, s, name, message.OneLine(err.Error()))
 			}
-			p.list(&Source{Kind: kubeletKind, Group: kubeletGroup, Node: s.Name, fields: snippet})
+			p.list(&Source{Kind: kubeletKind, Group: kubeletGroup, Node: s.Name, fields: snippet, variant: kubeletKind})
 			continue
 		case name == withoutManagers:
 			line.Says = "the operator gives the kubelets of the pool no static managers and no reservedSystemCPUs, if it is true"
@@ -139,7 +128,8 @@ func (p *plan) addProfile(s *Source) error {
 			delete(fields, name)
 		}
 		if policy := object.Spec.NUMA.TopologyPolicy; policy != "" { // for pods that rely on it
-			p.policies, p.scopes = append(p.policies, policy), append(p.scopes, translate.ScopeContainer)
+			scope, _ := snippet["topologyManagerScope"].(string)
+			p.policies, p.scopes = append(p.policies, policy), append(p.scopes, cmp.Or(scope, translate.ScopeContainer))
 		}
 	} else {
 		object.addManagers(fields)

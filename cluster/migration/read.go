@@ -19,8 +19,9 @@ import (
 
 const tomlEnding = ".toml"
 
-// Endings are those of the names of files that Read reads.
-func Endings() []string { return []string{".yaml", ".yml", ".json", tomlEnding} }
+// Endings are those of the names of files that Read reads. The kubelet reads .conf in its
+// --config-dir.
+func Endings() []string { return []string{".yaml", ".yml", ".json", tomlEnding, ".conf"} }
 
 // Source is an object, or the configuration of a kubelet.
 type Source struct {
@@ -33,6 +34,8 @@ type Source struct {
 	Node   string
 	Owner  string // kind and name of the object that made it, such as "ReplicaSet web-1"
 	fields map[string]any
+	// variant is the kind whose rows count before those of Kind. list knows that of a kubelet.
+	variant string
 }
 
 // String names the source in a list.
@@ -62,18 +65,26 @@ func (s *Source) decode(into any) error {
 // Read reads the objects of a text: YAML with any number of documents, or JSON. An object
 // may be a list, or what a kubelet says of itself (configz). name is that of the file; the
 // configuration of a kubelet belongs to the node that the file is named after. A file whose
-// name ends with .toml is the configuration of an RDT daemon.
+// name ends with .toml is the configuration of an RDT daemon. Of those with .conf, only
+// configurations of kubelets are read.
 func Read(name string, text io.Reader) (sources []Source, err error) {
-	if strings.EqualFold(filepath.Ext(name), tomlEnding) {
+	ending := strings.ToLower(filepath.Ext(name))
+	if ending == tomlEnding || ending == ".conf" {
 		content, err := io.ReadAll(text)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		s, err := tomlSource(filepath.Base(name), string(content))
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %s", name, message.OneLine(err.Error()))
+		if ending == tomlEnding {
+			s, err := tomlSource(filepath.Base(name), string(content))
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %s", name, message.OneLine(err.Error()))
+			}
+			return []Source{s}, nil
 		}
-		return []Source{s}, nil
+		if !bytes.Contains(content, []byte(kubeletKind)) {
+			return nil, nil
+		}
+		text = bytes.NewReader(content)
 	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(text))
 	for number := 1; ; number++ {
@@ -141,13 +152,9 @@ func addObject(sources []Source, fields map[string]any, node string) ([]Source, 
 	}
 	var object struct {
 		Metadata struct {
-			Name            string `json:"name"`
-			Namespace       string `json:"namespace"`
-			OwnerReferences []struct {
-				Kind string `json:"kind"`
-				Name string `json:"name"`
-			} `json:"ownerReferences"`
-		} `json:"metadata"`
+			Name, Namespace string
+			OwnerReferences []struct{ Kind, Name string }
+		}
 	}
 	if err := source.decode(&object); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package migration
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -39,7 +38,6 @@ type workload struct {
 	class           string   // of its cache
 	least, most     int      // ways
 	percent, mbps   int
-	ratio           string
 }
 
 // ofPod reports whether the RDT operator made the object of a pod.
@@ -47,9 +45,7 @@ func (s *Source) ofPod() bool { return strings.HasPrefix(s.Owner, "Pod ") }
 
 func (p *plan) addRMDConfig(s *Source) error {
 	var object struct {
-		Spec struct {
-			RMDNodeSelector map[string]string `json:"rmdNodeSelector"`
-		} `json:"spec"`
+		Spec struct{ RMDNodeSelector map[string]string }
 	}
 	if err := s.decode(&object); err != nil {
 		return err
@@ -74,9 +70,6 @@ func (p *plan) addWorkload(s *Source) error {
 				Cache struct{ Max, Min int }
 				MBA   struct{ Percentage, Mbps int }
 			} `json:"rdt"`
-			Plugins struct {
-				Pstate struct{ Ratio string }
-			} `json:"plugins"`
 			NodeSelector map[string]string `json:"nodeSelector"`
 		} `json:"spec"`
 	}
@@ -86,7 +79,7 @@ func (p *plan) addWorkload(s *Source) error {
 	spec := object.Spec
 	w := workload{
 		namespace: s.Namespace, name: s.Name, nodes: spec.Nodes,
-		least: spec.RDT.Cache.Min, most: spec.RDT.Cache.Max, percent: spec.RDT.MBA.Percentage, mbps: spec.RDT.MBA.Mbps, ratio: spec.Plugins.Pstate.Ratio,
+		least: spec.RDT.Cache.Min, most: spec.RDT.Cache.Max, percent: spec.RDT.MBA.Percentage, mbps: spec.RDT.MBA.Mbps,
 	}
 	if len(spec.NodeSelector) > 0 {
 		w.nodes = nil // it counts before the list
@@ -103,27 +96,25 @@ func (p *plan) addWorkload(s *Source) error {
 	}
 	switch {
 	case spec.Policy != "":
+		s.variant = policyKind
 		w.class = map[string]string{"gold": guaranteed, "silver": bestEffort, "bronze": shared}[spec.Policy]
-		w.least, w.most = 0, 0 // a policy decides all numbers
+		w.least, w.most, w.percent, w.mbps = 0, 0, 0, 0 // a policy decides all numbers
 	case w.most == 0:
-		w.class = shared
+		if w.class = shared; w.percent+w.mbps > 0 {
+			s.variant = bandwidthKind
+		}
 	case w.least == w.most:
 		w.class = guaranteed
 	default:
 		w.class = bestEffort
 	}
 	if spec.AllCores {
+		s.variant = allCoresKind
 		p.addGroup(s, w, "this is cache.os: {")
-		return nil
 	}
-	if w.class == "" || w.cpus.IsEmpty() {
+	p.list(s)
+	if spec.AllCores || w.class == "" || w.cpus.IsEmpty() {
 		return nil
-	}
-	if w.class == shared && w.percent+w.mbps > 0 {
-		p.add(s.String(), Line{
-			Kind: s.Kind, Field: "spec.rdt.mba", Value: "-", Outcome: ByHand,
-			Says: "a bandwidth is only for ways of its own, and this workload shares its ways: the template has no bandwidth",
-		})
 	}
 	p.workloads = append(p.workloads, w)
 	p.addGroup(s, w, fmt.Sprintf("if tasks without a pod run on these CPUs: cache.groups: [{name: %s, cpus: %q, ", w.name, w.cpus))
@@ -157,14 +148,10 @@ func (p *plan) cacheSettings() *deviceclasses.NodeSettings {
 	if len(p.workloads) == 0 && p.daemon == nil {
 		return nil
 	}
-	settings := &deviceclasses.NodeSettings{Cache: p.poolsOfWorkloads()}
 	if p.daemon != nil {
-		settings.Cache = &p.daemon.pools
+		return &deviceclasses.NodeSettings{Cache: &p.daemon.pools}
 	}
-	if slices.ContainsFunc(p.workloads, func(w workload) bool { return w.ratio != "" }) {
-		settings.Performance = &deviceclasses.NodePerformance{Allow: deviceclasses.AllowClaim}
-	}
-	return settings
+	return &deviceclasses.NodeSettings{Cache: p.poolsOfWorkloads()}
 }
 
 func (p *plan) poolsOfWorkloads() *deviceclasses.CachePools {
@@ -235,9 +222,6 @@ func (w workload) wish() manifest.Wish {
 	}
 	if w.class != shared { // which has no bandwidth of its own
 		wish.Cache.BandwidthPercent, wish.Cache.BandwidthMBps = int64(w.percent), int64(w.mbps)
-	}
-	if w.ratio != "" {
-		wish.Config.Performance.MinFrequency = w.ratio + "x base"
 	}
 	return wish
 }

@@ -80,7 +80,7 @@ const noService = "nothing on the node listens: pods ask for ways in their claim
 
 var rmdFileRows = []row{
 	{"title", "", Gone, "it is a title"},
-	{"default.policypath", "", ByHand, "the numbers of that file's gold are defaultWays of cache.guaranteed, and those of its silver defaultMinWays and defaultMaxWays of cache.besteffort; those of the processor of the nodes count"},
+	{"default.policypath", "", ByHand, "the numbers of that file's gold are defaultWays of cache.guaranteed, and those of its silver defaultMinWays and defaultMaxWays of cache.besteffort; those of the processor of the nodes count" + restOfPolicy},
 	{"default.address", "", Gone, noService},
 	{"default.tlsport", "", Gone, noService},
 	{"default.certpath", "", Gone, noService},
@@ -89,7 +89,7 @@ var rmdFileRows = []row{
 	{"default.unixsock", "", Gone, noService},
 	{"default.sysresctrl", "/sys/fs/resctrl", Gone, "the driver uses the same folder"},
 	{"default.sysresctrl", "", ByHand, "the driver uses resctrl in /sys/fs/resctrl only"},
-	{"default.plugins", "", ByHand, "of the plugins, pstate is replaced: a PerformanceConfig has minFrequency"},
+	{"default.plugins", "", ByHand, "nothing takes the place of plugins; of pstate: " + branchMisses},
 	{"default.openstackenable", "false", Gone, "it is off"},
 	{"default.openstackenable", "", ByHand, "the driver is for pods: nothing takes the place of OpenStack's notifications"},
 	{"default.dbValidatorInterval", "", Gone, "claims end with their pods"},

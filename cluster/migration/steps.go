@@ -1,8 +1,11 @@
 package migration
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // addSteps adds the order for a node, and what comes before the first one and after the last.
@@ -10,7 +13,7 @@ func (p *plan) addSteps() {
 	has := func(kind string) bool {
 		return slices.ContainsFunc(p.sources, func(s Source) bool { return s.Kind == kind })
 	}
-	static := slices.ContainsFunc(p.kubelets, func(k kubelet) bool { return k.cpuStatic || k.memoryStatic })
+	static := slices.ContainsFunc(p.kubelets, func(k kubelet) bool { return k.cpuStatic || k.memoryStatic || k.refuses() })
 	if len(p.Files) == 0 && !static && !has(operatorKind) && !has(schedulerKind) && !has(topologyKind) && !has(rmdConfigKind) {
 		return
 	}
@@ -19,12 +22,12 @@ func (p *plan) addSteps() {
 		step("delete all RmdWorkloads and the RmdConfig, and stop each RDT daemon, before the driver is there with cache in its NodeConfig",
 			"containers lose their ways until their pods have claims; with both, two programs divide the same caches")
 	}
-	step("install the driver on all nodes, with values.yaml: helm install",
+	step("install the driver on all nodes"+map[bool]string{true: ", with values.yaml"}[len(p.Files) > 0]+": helm install",
 		"nothing: it publishes nothing for a node whose kubelet has a static manager, and an event of the Node says so")
 	step("kubectl cordon NODE", "nothing that runs; new pods wait if the other nodes are full")
 	step("kubectl drain NODE --ignore-daemonsets",
 		"its pods end, and start elsewhere only if they fit; PodDisruptionBudgets may stop the drain; pods of DaemonSets keep the CPUs that they have until they are created again")
-	if static || len(p.policies) > 0 {
+	if static || p.translates {
 		p.addSwitch(step)
 	}
 	step("delete the pods of DaemonSets that had CPUs of their own on NODE", "they start again, on shared CPUs unless they have claims")
@@ -32,13 +35,19 @@ func (p *plan) addSteps() {
 		"nothing; without zones, the events of the Node say why")
 	step("kubectl uncordon NODE",
 		"a pod without a claim has shared CPUs here, whatever its QoS class; a pod with a claim fits on switched nodes only")
-	if len(p.policies) > 0 {
+	second := has(schedulerKind) || has(operatorKind) || has(topologyKind) || len(p.schedulers) > 0
+	names := cmp.Or(strings.Join(slices.Compact(slices.Sorted(slices.Values(p.schedulers))), ", "), "the scheduler that knows NUMA nodes")
+	if second {
+		step("set schedulerName: "+corev1.DefaultSchedulerName+" in pods and templates of workloads that name "+names,
+			"until they have claims, kubelets with static managers may refuse them, because kube-scheduler does not look at NUMA nodes; with claims, a scheduler that ignores these gives them nodes where they do not start")
+	}
+	if p.translates {
 		step("kubectl label namespace NAMESPACE dra.numa/translate=true, as soon as the switched nodes have room for its pods; then restart its workloads",
 			"new pods of the namespace have claims, so they no longer fit on nodes with static managers")
 	}
-	if has(schedulerKind) || has(operatorKind) || has(topologyKind) {
-		step("after the last node, and when no pod names its scheduler: delete NUMAResourcesScheduler, NUMAResourcesOperator, the exporter and the NodeResourceTopologies",
-			"pods that name the scheduler stay Pending for ever; kubectl numa validate finds them (numa-scheduler)")
+	if second {
+		step("after the last node, and when no pod names "+names+": delete the scheduler (NUMAResourcesScheduler), its operator (NUMAResourcesOperator), the exporter and the NodeResourceTopologies",
+			"pods that name the scheduler stay Pending for ever")
 	}
 }
 
@@ -46,7 +55,7 @@ func (p *plan) addSteps() {
 func (p *plan) addSwitch(step func(do, breaks string)) {
 	var changes, files []string
 	kubelets := p.kubelets
-	if len(kubelets) == 0 { // only an exporter said which policy there is
+	if len(kubelets) == 0 { // only an exporter or an operator said that there is a policy
 		kubelets = []kubelet{{cpuStatic: true, options: true, memoryStatic: true, topologyPolicy: "restricted"}}
 	}
 	for _, k := range kubelets {
@@ -61,7 +70,7 @@ func (p *plan) addSwitch(step func(do, breaks string)) {
 			changes = append(changes, "memoryManagerPolicy: None")
 			files = append(files, "/var/lib/kubelet/memory_manager_state")
 		}
-		if k.topologyPolicy == "restricted" || k.topologyPolicy == "single-numa-node" {
+		if k.refuses() {
 			changes = append(changes, "topologyManagerPolicy: none")
 		}
 	}
@@ -69,10 +78,15 @@ func (p *plan) addSwitch(step func(do, breaks string)) {
 		return // an operator has switched the managers off
 	}
 	unique := func(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
-	do := "stop the kubelet; set " + strings.Join(unique(changes), ", ") + "; delete " + strings.Join(unique(files), " and ") + "; start the kubelet"
+	do, breaks := "stop the kubelet; set "+strings.Join(unique(changes), ", "), "devices of device plugins may be on several NUMA nodes"
+	if len(files) > 0 {
+		do += "; delete " + strings.Join(unique(files), " and ")
+		breaks = "the kubelet does not start with a state file of another policy, or with the policy none and an option of the CPU manager; running containers keep the cpusets that they have"
+	}
+	do += "; start the kubelet"
 	if slices.ContainsFunc(p.sources, func(s Source) bool { return slices.Contains([]string{operatorGroup, poolGroup, profileGroup}, s.Group) }) {
 		do += "; on OpenShift, change the object of the pool instead, which drains and restarts all of its nodes: " +
 			"the KubeletConfig, or the PerformanceProfile, with the annotation " + withoutManagers + ": \"true\" if its operator knows it, else without the profile"
 	}
-	step(do, "the kubelet does not start with a state file of another policy, or with the policy none and an option of the CPU manager; running containers keep the cpusets that they have")
+	step(do, breaks)
 }

@@ -26,6 +26,14 @@ const (
 	rmdGroup        = "intel.com"
 )
 
+// Kinds whose rows count before those of the kind that they are of.
+const (
+	aloneKind     = kubeletKind + " without a static CPU manager"
+	allCoresKind  = rmdWorkloadKind + " with allCores"
+	policyKind    = rmdWorkloadKind + " with policy"
+	bandwidthKind = rmdWorkloadKind + " with a bandwidth of shared ways"
+)
+
 // Resource is where a cluster has objects that are read.
 type Resource struct{ Group, Version, Name string }
 
@@ -70,6 +78,12 @@ var kinds = []struct {
 	rows        []row
 }{
 	{kubeletGroup, kubeletKind, kubeletRows},
+	{kubeletGroup, aloneKind, []row{
+		{"topologyManagerPolicy", "best-effort", Stays, ofDevices + "; it refuses no pod"},
+		{"topologyManagerPolicy", "restricted", ByHand, ofDevices + ": set it to none or best-effort, because it refuses pods without considering claims"},
+		{"topologyManagerPolicy", "single-numa-node", ByHand, ofDevices + ": set it to none or best-effort, because it refuses pods without considering claims"},
+		{"topologyManagerScope", "", Stays, ofDevices},
+	}},
 	{operatorGroup, operatorKind, operatorRows},
 	{operatorGroup, schedulerKind, schedulerRows},
 	{poolGroup, poolKind, poolRows},
@@ -77,6 +91,15 @@ var kinds = []struct {
 	{topologyGroup, topologyKind, topologyRows},
 	{rmdGroup, rmdConfigKind, rmdConfigRows},
 	{rmdGroup, rmdWorkloadKind, rmdWorkloadRows},
+	{rmdGroup, allCoresKind, []row{
+		{"spec.coreIds", "", Gone, "allCores counts before it"},
+		{"spec.policy", "", ByHand, noTemplate},
+		{"spec.rdt", "", ByHand, noTemplate},
+		{"spec.nodes", "", ByHand, "write a profile of the NodeConfig with cache for these nodes"},
+		{"spec.nodeSelector", "", ByHand, "write a profile of the NodeConfig with cache for these nodes"},
+	}},
+	{rmdGroup, policyKind, []row{{"spec.rdt", "", Gone, ofPolicy}, {"spec.plugins", "", Gone, ofPolicy}}},
+	{rmdGroup, bandwidthKind, []row{{"spec.rdt.mba", "", ByHand, "a bandwidth is only for ways of its own, and this workload shares its ways: the template has no bandwidth"}}},
 	{rmdGroup, rmdStateKind, rmdStateRows},
 	{"", rmdFileKind, rmdFileRows},
 }
@@ -107,6 +130,12 @@ const (
 	exporter    = "no exporter runs: the driver's ResourceSlices say what each NUMA node has"
 	ofScheduler = "no second scheduler runs: kube-scheduler itself counts what claims hold of each NUMA node"
 	status      = "the operator wrote it"
+
+	ofDevices    = "without a static CPU manager, it is for devices of device plugins, and no file of the plan has it"
+	noTemplate   = "there is no template: the pool cache.os is for all tasks of a node without ways of their own"
+	ofPolicy     = "the policy counts before it"
+	restOfPolicy = "; no file of the plan has a bandwidth (mba) or a pstate ratio of a policy"
+	branchMisses = "its ratio is a threshold of branch misses, above which a core gets its highest frequency, and below it the lowest; nothing here scales frequencies by that: choose some in a PerformanceConfig"
 )
 
 var kubeletRows = []row{
@@ -155,7 +184,8 @@ var kubeletRows = []row{
 	{"featureGates.CPUManagerPolicyAlphaOptions", "", Gone, "it is about options of the static CPU manager"},
 	{"featureGates.CPUManagerPolicyBetaOptions", "", Gone, "it is about options of the static CPU manager"},
 	{"featureGates.CPUManagerPolicyOptions", "", Gone, "it is about options of the static CPU manager"},
-	{"featureGates.PodLevelResourceManagers", "", Gone, "it is about pod-level resources with static managers"},
+	{"featureGates.PodLevelResourceManagers", "true", ByHand, "static managers give pods with spec.resources CPUs of their own, and webhook.translate leaves such pods as they are: write claims for them"},
+	{"featureGates.PodLevelResourceManagers", "false", Gone, "the gate is off"},
 	{"featureGates.TopologyManagerPolicyAlphaOptions", "", Gone, "it is about options of the topology manager"},
 	{"featureGates.TopologyManagerPolicyBetaOptions", "", Gone, "it is about options of the topology manager"},
 	{"featureGates.TopologyManagerPolicyOptions", "", Gone, "it is about options of the topology manager"},
@@ -226,21 +256,20 @@ var rmdConfigRows = []row{
 }
 
 var rmdWorkloadRows = []row{
-	{"spec.allCores", "true", ByHand, "there is no template: the pool cache.os is for all tasks of a node without ways of their own"},
+	{"spec.allCores", "true", ByHand, noTemplate},
 	{"spec.allCores", "false", Gone, "it is the default"},
 	{"spec.coreIds", "", ByHand, "the template has as many CPUs, which the driver chooses; for tasks on exactly these CPUs without a pod, write cache.groups"},
 	{"spec.reservedCoreIds", "", ByHand, "CPUs that have none of the ways: leave them out of the cpus of cache.groups"},
-	{"spec.policy", "gold", Replaced, "the template has the class gold.dra.numa; numbers of policies were in policy.toml, and are defaultWays of cache.guaranteed now"},
-	{"spec.policy", "silver", Replaced, "the template has the class silver.dra.numa; numbers of policies were in policy.toml, and are defaultMinWays and defaultMaxWays of cache.besteffort now"},
-	{"spec.policy", "bronze", Replaced, "the template has the class bronze.dra.numa"},
+	{"spec.policy", "gold", ByHand, "the template has the class gold.dra.numa and no number of ways: write that of policy.toml as defaultWays of cache.guaranteed" + restOfPolicy},
+	{"spec.policy", "silver", ByHand, "the template has the class silver.dra.numa and no number of ways: write those of policy.toml as defaultMinWays and defaultMaxWays of cache.besteffort" + restOfPolicy},
+	{"spec.policy", "bronze", Replaced, "the template has the class bronze.dra.numa" + restOfPolicy},
 	{"spec.rdt.cache.max", "", Replaced, "with coreIds, the template asks for ways of a pool, and cache has pools with room for them"},
 	{"spec.rdt.cache.min", "", Replaced, "with max, it decides the pool: equal is guaranteed, less is besteffort, max 0 is shared"},
 	{"spec.rdt.mba.percentage", "0", Gone, "it is no limit"},
 	{"spec.rdt.mba.percentage", "", Replaced, "the template has it as bandwidthPercent"},
 	{"spec.rdt.mba.mbps", "0", Gone, "it is no limit"},
 	{"spec.rdt.mba.mbps", "", Replaced, "the template has it as bandwidthMBps"},
-	{"spec.plugins.pstate.ratio", "", Replaced, "the template has it as minFrequency in a PerformanceConfig, which performance.allow: claim lets claims set"},
-	{"spec.plugins.pstate.monitoring", "", Gone, "the daemon's metrics say the frequencies of claims"},
+	{"spec.plugins.pstate", "", ByHand, branchMisses},
 	{"spec.nodes", "", ByHand, "pods name no nodes: a claim fits on each node with such ways; keep the pod's nodeSelector or affinity if it has to be one of these"},
 	{"spec.nodeSelector", "", ByHand, "set it in the pod, which the scheduler places"},
 	{"status", "", Gone, status},

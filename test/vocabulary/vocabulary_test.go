@@ -47,6 +47,7 @@ var exceptions = map[string][]string{
 	"kubeletplugin/rivals.go":          {string(deviceclasses.CapacityMemory)},                                // a word of its file
 	"cluster/migration/kubelet.go":     {deviceclasses.ZoneOrderStatic},                                       // a policy of the kubelet
 	"cluster/migration/openshift.go":   {deviceclasses.ZoneOrderStatic, string(deviceclasses.CapacityMemory)}, // the same, and a field
+	"cluster/migration/fields.go":      {deviceclasses.ZoneOrderStatic},                                       // the same
 	"cluster/migration/table.go":       {deviceclasses.ZoneOrderStatic},                                       // the same
 	"cluster/migration/migration.go":   {deviceclasses.FaultGone},                                             // an outcome
 	"driver/ledger/cache.go": { // fields of the checkpoint
