@@ -563,7 +563,6 @@ func TestTwinsAsText(t *testing.T) {
 		"gpu=a":               `"gpu=a" is no extended resource`,
 		"a.com/b c=d":         `"a.com/b c=d" is no extended resource`,
 		"a.kubernetes.io/b=c": `"a.kubernetes.io/b=c" is no extended resource`,
-		"resource.kubernetes.io/b=c": `"resource.kubernetes.io/b=c" is no extended resource`,
 		"a.com/b":             `"" is no name of a DeviceClass for a.com/b`,
 		"a.com/b=C":           `"C" is no name of a DeviceClass for a.com/b`,
 		"a.com/b=c,a.com/b=d": "a.com/b has two classes",
