@@ -33,6 +33,14 @@ func made(t *testing.T, list ...Source) Plan {
 	return plan
 }
 
+// kubectl get -o json twice into one file.
+func TestEveryValueOfAFileIsRead(t *testing.T) {
+	if list := sources(t, "all.json", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}
+{"apiVersion":"v1","kind":"Node","metadata":{"name":"b"}}`); len(list) != 2 {
+		t.Errorf("read %v, want two Nodes", list)
+	}
+}
+
 // Each origin, with every field that it has.
 func TestPlansGolden(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/*.*ml")

@@ -1,7 +1,6 @@
 package migration
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -11,9 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/documents"
 	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
@@ -86,28 +84,18 @@ func Read(name string, text io.Reader) (sources []Source, err error) {
 		}
 		text = bytes.NewReader(content)
 	}
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(text))
-	for number := 1; ; number++ {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return sources, nil
-		}
+	err = documents.Each(name, text, func(document []byte, _ string) error {
 		var fields map[string]any
-		if err == nil {
-			// Lists of a large cluster have tens of megabytes.
-			if trimmed := bytes.TrimSpace(document); json.Valid(trimmed) {
-				err = json.Unmarshal(trimmed, &fields)
-			} else {
-				err = yaml.UnmarshalStrict(document, &fields)
-			}
+		if err := json.Unmarshal(document, &fields); err != nil || fields == nil {
+			return err
 		}
-		if err == nil && fields != nil {
-			sources, err = addObject(sources, fields, nodeOf(name))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s, document %d: %s", name, number, message.OneLine(err.Error()))
-		}
+		sources, err = addObject(sources, fields, nodeOf(name))
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return sources, nil
 }
 
 // nodeOf returns the name of a file without its ending.

@@ -1,25 +1,18 @@
 package snapshot
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
-	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/documents"
 )
 
 // Read adds the objects of a text, which is UTF-8, or UTF-16 as PowerShell writes it: YAML
@@ -27,76 +20,7 @@ import (
 // it adds its items. An error is one line that names the text and the document. After an
 // error, the snapshot must not be used.
 func (s *Snapshot) Read(name string, text io.Reader) error {
-	utf8 := transform.NewReader(text, unicode.BOMOverride(transform.Nop)) // as kubectl does
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(utf8))
-	for number := 1; ; {
-		where := func() string { return fmt.Sprintf("%s, document %d", name, number) }
-		chunk, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		for err == nil && len(chunk) > 0 {
-			var documents []json.RawMessage
-			documents, chunk, err = cut(chunk)
-			for i := 0; i < len(documents) && err == nil; i++ {
-				if err = s.readDocument(documents[i], where()); err == nil {
-					number++
-				}
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("read %s: %s", where(), message.OneLine(err.Error()))
-		}
-	}
-}
-
-var (
-	// begins finds the beginning of a document in braces: JSON, or YAML in flow style.
-	begins = regexp.MustCompile(`^(?:\s|#.*\n|---.*\n)*\{`)
-	// ends finds the line that ends a YAML document.
-	ends = regexp.MustCompile(`\n\.\.\.(?:[ \t]+#.*)?(?:\s*\n|[ \t]+)`)
-)
-
-// cut returns the first documents of a text between two lines "---" as JSON, and the rest of
-// the text. A parser of YAML alone would return the first document and drop the rest.
-func cut(text []byte) (documents []json.RawMessage, rest []byte, err error) {
-	begin := len(begins.Find(text))
-	if begin > 0 {
-		if documents = values(text[begin-1:]); documents != nil {
-			return documents, nil, nil
-		}
-	}
-	if end := ends.FindIndex(text); end != nil {
-		text, rest = text[:end[0]+1], text[end[1]:]
-	}
-	if begin == 0 {
-		document, err := yaml.YAMLToJSONStrict(text)
-		return []json.RawMessage{document}, rest, err
-	}
-	// As an item of a list, the document has to end with its brace.
-	list, err := yaml.YAMLToJSONStrict(slices.Concat(text[:begin-1], []byte("["), text[begin-1:], []byte("\n]")))
-	if err == nil {
-		err = json.Unmarshal(list, &documents)
-	}
-	return documents, rest, err
-}
-
-// values returns the values of a text that has only JSON, else nil.
-func values(text []byte) (list []json.RawMessage) {
-	if json.Valid(text) {
-		return []json.RawMessage{text}
-	}
-	for decoder := json.NewDecoder(bytes.NewReader(text)); ; {
-		var value json.RawMessage
-		err := decoder.Decode(&value)
-		if errors.Is(err, io.EOF) {
-			return list
-		}
-		if err != nil {
-			return nil
-		}
-		list = append(list, value)
-	}
+	return documents.Each(name, text, s.readDocument)
 }
 
 func (s *Snapshot) readDocument(document []byte, where string) error {
