@@ -53,7 +53,11 @@ func HoldingsOf(cgroups fs.FS, cpus cpuset.Set) ([]Holding, error) {
 
 func (t tree) holdings() (list []Holding) {
 	for _, g := range t {
-		if cpus := g.holds(); !cpus.IsEmpty() {
+		cpus := g.holds()
+		if g.most != nil { // a tenant may write any CPUs into its own files
+			cpus = cpus.Intersection(*g.most)
+		}
+		if !cpus.IsEmpty() {
 			// A tenant may give a cgroup any name, and the API server refuses what is not UTF-8.
 			list = append(list, Holding{Cgroup: strings.ToValidUTF8(g.path, "?"), CPUs: cpus, State: g.state})
 		}

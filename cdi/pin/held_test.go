@@ -15,6 +15,7 @@ k/be/p 4-5
 k/be/p/c 4-5 root 4-5
 k/bu 6-7
 k/bu/q 6-7 root_invalid_(x) 6
+k/bu/tenant 0-99 root_invalid_(x) 6
 k/idle
 sys 9
 vm - isolated 8`)
@@ -27,7 +28,7 @@ vm - isolated 8`)
 	for _, h := range list {
 		fmt.Fprintf(&got, "%s %s %s\n", h.Cgroup, h.CPUs, h.State)
 	}
-	want := "k/be/p/c 4-5 root\nk/bu/q 6-7 root invalid (x)\nvm 8 isolated\n"
+	want := "k/be/p/c 4-5 root\nk/bu/q 6-7 root invalid (x)\nk/bu/tenant 6-7 root invalid (x)\nvm 8 isolated\n"
 	if got.String() != want {
 		t.Errorf("holdings\n%swant\n%s", got.String(), want)
 	}

@@ -34,6 +34,8 @@ type group struct {
 	// by " invalid (reason)", or unread.
 	state string
 	fault error // why it is unread
+	// most is what it can have to itself, as the cgroups above it say; nil directly below the mount.
+	most *cpuset.Set
 	// cpus is read for partitions and the target only, mems for the target only.
 	cpus, mems cpuset.Set
 }
@@ -111,6 +113,9 @@ func (t *tree) walkBelow(cgroups fs.FS, dir string, most cpuset.Set, target stri
 		if err != nil {
 			*t = append(*t, group{path: child, exclusive: most, state: unread, fault: err})
 			continue
+		}
+		if dir != "." {
+			g.most = &most
 		}
 		idle := g.exclusive.IsEmpty() && g.state == member
 		if idle && !onPath {
