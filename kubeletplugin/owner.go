@@ -15,17 +15,18 @@ import (
 
 // seeOwner remembers the owner of the slices that the helper stores.
 func (p *publisher) seeOwner() {
+	if !p.begun {
+		return // a daemon of before has stored them
+	}
 	for _, slice := range p.slices.own() {
 		for _, owner := range slice.OwnerReferences {
-			if p.begun {
-				p.owner = owner.UID
-			}
+			p.owner = owner.UID
 		}
 	}
 }
 
 // send has the helper publish the devices. If slices are gone, it first asks whether the Node is
-// still the one that the helper knows. If it is not, the daemon ends: the next one asks anew. If
+// still the one that the helper knows. If it is not, the daemon ends: the next one asks again. If
 // it is, nobody asks again before there are slices.
 func (p *publisher) send(ctx context.Context, resources resourceslice.DriverResources) error {
 	if p.owner != "" && len(p.slices.own()) < len(resources.Pools[p.nodeName].Slices) {
