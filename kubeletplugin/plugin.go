@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -372,8 +373,12 @@ func (s *claimServer) UnprepareResourceClaims(ctx context.Context, claims []help
 
 // HandleError receives errors of the helper's background work. Errors of publishing are
 // recoverable and only logged: the publisher reads the slices back, and tries again.
+// A server that is stopped before it serves is no error: only [Plugin.Stop] stops one.
 // All other errors are fatal.
 func (s *claimServer) HandleError(ctx context.Context, err error, msg string) {
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return
+	}
 	if errors.Is(err, helper.ErrRecoverable) {
 		klog.FromContext(ctx).Error(err, msg)
 		return

@@ -58,6 +58,22 @@ func startServedWith(t *testing.T, c *cluster, d *driver.Driver, dir, cdiDir str
 	return s
 }
 
+// A daemon may be stopped before its servers have begun to serve.
+func TestStopAtOnceIsNoFault(t *testing.T) {
+	d := recoveredDriver(t)
+	for range 50 {
+		dir := t.TempDir()
+		p, err := Start(t.Context(), d, Options{
+			Client: newCluster(), PluginDir: dir, RegistryDir: t.TempDir(), CDIDir: t.TempDir(), State: files.Open(t, dir),
+			Readiness: &Readiness{}, Fatal: func(err error) { t.Errorf("fatal: %v", err) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Stop()
+	}
+}
+
 // A kubelet that restarts watches anew while the old stream may still be there.
 func TestSecondWatcherOfHealth(t *testing.T) {
 	s := startServed(t, newCluster(), t.TempDir(), t.TempDir())
