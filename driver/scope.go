@@ -269,7 +269,8 @@ func withScopes(g ledger.Grant, decided []scoped) ledger.Grant {
 	return g
 }
 
-// neighbours returns the grants of the other claims that the pods use.
+// neighbours returns the grants of the other claims that the pods use. The claim of an orphan has
+// ended: the pods use the claim that has its name now.
 func (p *planner) neighbours(grant ledger.Grant, pods []*corev1.Pod) (others []ledger.Grant) {
 	names := make(map[string]bool)
 	for _, pod := range pods {
@@ -278,7 +279,7 @@ func (p *planner) neighbours(grant ledger.Grant, pods []*corev1.Pod) (others []l
 		}
 	}
 	for _, other := range p.grants {
-		if other.Namespace == grant.Namespace && names[other.Name] {
+		if _, ended := p.orphans[other.UID]; !ended && other.Namespace == grant.Namespace && names[other.Name] {
 			others = append(others, other.Grant)
 		}
 	}

@@ -262,3 +262,23 @@ func TestNeighboursAreOfTheSameNamespace(t *testing.T) {
 		t.Errorf("share %+v, want one container's cpus 2-3", got)
 	}
 }
+
+// A claim was deleted by force, and its containers still run. The claim that has its name now
+// decides the scopes of its pod, not the grant that is left.
+func TestGrantThatIsLeftIsNoNeighbour(t *testing.T) {
+	driver := newDisk(t).openWith(watched(&Containers{Pods: map[types.UID]bool{"old": true}, AllPods: true}))
+	mustPrepare(t, driver, reserved(claim("x", result("r", "numa-1", 2)), "old"), podOf("main:x main:x main:"))
+	if err := driver.Abandon("uid-x"); err != nil {
+		t.Fatal(err)
+	}
+	again := claim("x", result("r", "numa-1", 2))
+	again.UID = "uid-x2"
+	pod := podOf("main:x,y")
+	mustPrepare(t, driver, claim("y", result("r", "numa-0", 2)), pod)
+	mustPrepare(t, driver, again, pod)
+	for uid, want := range map[types.UID]string{"uid-x": ledger.ScopeShared, "uid-x2": ledger.ScopeContainer, "uid-y": ledger.ScopeContainer} {
+		if got := grantOf(driver, uid).Shares[0].Scope(); got != want {
+			t.Errorf("claim %s has scope %q, want %q", uid, got, want)
+		}
+	}
+}
