@@ -87,7 +87,7 @@ func (u *functions) reread(machine *numa.Machine, claim types.UID, f *ledger.Fun
 	now := *f
 	access, err := devnode.Read(u.config.Machine, f.Address)
 	switch {
-	case errors.Is(err, devnode.ErrGone):
+	case errors.Is(err, devnode.ErrGone) || u.replaced(f):
 		now.Nodes, now.Lost = nil, true
 	case err != nil || u.isRebinding(f):
 		return f // the next look knows more; meanwhile the hook compares
@@ -104,6 +104,12 @@ func (u *functions) reread(machine *numa.Machine, claim types.UID, f *ledger.Fun
 	}
 	now.Follow(f)
 	return &now
+}
+
+// replaced reports whether a device of another kind has the address of the function.
+func (u *functions) replaced(f *ledger.FunctionShare) bool {
+	now, err := numa.ReadFunctionKind(u.config.Machine, f.Address)
+	return err == nil && string(now) != f.Kind
 }
 
 // isRebinding reports whether the function does not have the kernel driver that its claim
@@ -128,6 +134,9 @@ func (u *functions) deviceOfOthers(machine *numa.Machine, f *ledger.FunctionShar
 
 // restore gives a function the kernel driver back that it had before its claim.
 func (u *functions) restore(f *ledger.FunctionShare) error {
+	if u.replaced(f) {
+		return nil
+	}
 	if u.config.Drivers != nil {
 		return u.config.Drivers.Restore(f.Address, f.Before)
 	}

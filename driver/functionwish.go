@@ -9,6 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/attached"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
@@ -67,6 +68,9 @@ func (p *planner) attach(claimUID types.UID, device string, wish functionWish) (
 		return nil, err
 	}
 	kind, _, _ := attached.Parse(device)
+	if now, err := numa.ReadFunctionKind(p.config.Machine, wish.address); err != nil || string(now) != kind {
+		return nil, cmp.Or(err, unpublished(wish.address))
+	}
 	f := &ledger.FunctionShare{Address: wish.address, Kind: kind, PhysFn: access.PhysFn}
 	for _, other := range p.grants {
 		if other.UID == claimUID {
@@ -99,16 +103,21 @@ func (p *planner) attach(claimUID types.UID, device string, wish functionWish) (
 // addressOf finds the function that a device name stands for; ok is false if it stands
 // for none. A claim may have a function that is no longer published.
 func (p *planner) addressOf(claimUID types.UID, device string) (address string, ok bool, err error) {
-	_, address, ok = attached.Parse(device)
+	kind, address, ok := attached.Parse(device)
 	if !ok {
 		return "", false, nil
 	}
 	recorded, _ := p.grants.Find(claimUID)
-	if _, published := p.devices[device]; published || recorded.Function(address) != nil {
+	held := recorded.Function(address)
+	if _, published := p.devices[device]; published || held != nil && held.Kind == kind {
 		return address, true, nil
 	}
 	if _, err := devnode.Read(p.config.Machine, address); err != nil {
 		return "", true, err
 	}
-	return "", true, fmt.Errorf("PCI function %s: this node does not publish it", address)
+	return "", true, unpublished(address)
+}
+
+func unpublished(address string) error {
+	return fmt.Errorf("PCI function %s: this node does not publish it", address)
 }

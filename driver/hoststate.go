@@ -146,7 +146,7 @@ func (p *planner) wantDriver(claimUID types.UID, driver string, f *ledger.Functi
 	}
 	recorded, _ := p.grants.Find(claimUID)
 	switch known := recorded.Function(f.Address); {
-	case known != nil && known.Driver == driver:
+	case known != nil && known.Kind == f.Kind && known.Driver == driver:
 		f.Driver, f.Before = known.Driver, known.Before
 	case now.Driver != driver:
 		f.Driver, f.Before = driver, now

@@ -10,6 +10,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
@@ -299,4 +300,24 @@ func TestAFunctionThatCannotBeBoundIsAnErrorAndGoesBack(t *testing.T) {
 		t.Error(err)
 	}
 	assertFiles(t, disk.files(), before)
+}
+
+// The function has the address of the drive, whose kernel driver it never had.
+func TestDriverIsNotRestoredForAnotherKindOfDevice(t *testing.T) {
+	disk := boundDisk(t)
+	mustPrepare(t, disk.open(), vfio(claim("a", functionResult("drive", driveA))))
+	machine := pciMachine(t)
+	machine.Drivers, machine.PCI = []string{"vfio-pci"}, []fake.Function{fake.MI300X("0001:21:00.0", 0, 0)}
+	var err error
+	if disk.kernel, err = sysfs.NewHost(machine); err != nil {
+		t.Fatal(err)
+	}
+	disk.publish(disk.kernel)
+	driver := disk.openAfterBoot()
+	if _, held := driver.Grant("uid-a"); held {
+		t.Error("the claim still holds it")
+	}
+	if now, err := binding.Read(disk.kernel, "0001:21:00.0"); err != nil || now != (binding.State{Driver: "amdgpu"}) {
+		t.Errorf("its driver is %+v, %v, want amdgpu", now, err)
+	}
 }

@@ -21,7 +21,7 @@ func sound(types.UID, ledger.Share) string { return "" }
 
 func TestAFunctionThatIsGoneIsAProblemOfItsClaim(t *testing.T) {
 	machine := testMachine()
-	machine.PCI = []numa.PCIFunction{{Address: "0000:3b:00.0"}}
+	machine.PCI = []numa.PCIFunction{{Address: "0000:3b:00.0", Kind: numa.NVMeFunction}}
 	sample, err := ledger.DecodeCheckpoint([]byte(files.Read(t, "ledger/testdata/checkpoint.json")))
 	if err != nil {
 		t.Fatal(err)

@@ -3,11 +3,13 @@ package driver
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 )
 
 // A CDI spec names devices by number, and the kubelet prepares nothing when a container starts
@@ -54,7 +56,7 @@ func (d *Driver) rereadFunctions(except types.UID) (news []string, err error) {
 			}
 			reread.Shares = slices.Clone(reread.Shares) // recorded shares are never changed
 			reread.Shares[i].Kind = now
-			news = append(news, fmt.Sprintf("PCI function %s of claim %s: %s", f.Address, grant.FullName(), now.Since(f)))
+			news = append(news, fmt.Sprintf("PCI function %s of claim %s: %s", f.Address, grant.FullName(), since(f, now)))
 		}
 		if reread.Equal(grant.Grant) {
 			continue
@@ -71,4 +73,26 @@ func (d *Driver) rereadFunctions(except types.UID) (news []string, err error) {
 		return nil, nil
 	}
 	return news, perform(append([]step{d.recordStep("record device nodes", next)}, specs...))
+}
+
+// since says how a function has changed.
+func since(before, now *ledger.FunctionShare) string {
+	switch {
+	case now.Lost && !before.Lost:
+		return "it is gone, or has devices that containers of another claim may have; no container of the claim can start"
+	case now.Lost == before.Lost && slices.Equal(now.Nodes, before.Nodes):
+		return "its former device nodes are free again"
+	}
+	return fmt.Sprintf("its device nodes are %s now", paths(now.Nodes))
+}
+
+func paths(nodes []devnode.Node) string {
+	if len(nodes) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, node := range nodes {
+		all = append(all, node.Path+" ("+node.Number()+")")
+	}
+	return strings.Join(all, ", ")
 }

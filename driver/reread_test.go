@@ -95,6 +95,47 @@ func TestADriveWithTheNumbersOfAnotherIsNotGiven(t *testing.T) {
 	assertConsistent(t, disk, driver)
 }
 
+// A slot has a GPU where a drive was. The claim of the drive gets nothing of it: not while the
+// node runs, and not after a boot that has numbered the buses in another way.
+func TestAnotherKindOfDeviceIsNotGiven(t *testing.T) {
+	const gpuA = "gpu-0001-21-00-0"
+	disk := pciDisk(t)
+	running := &Containers{Pods: map[types.UID]bool{"pod-1": true}, AllPods: true}
+	driver := disk.openWith(watched(running))
+	wanted := reserved(claim("a", functionResult("r", driveA)), "pod-1")
+	mustPrepare(t, driver, wanted)
+	disk.replug(fake.MI300X("0001:21:00.0", 0, 0))
+	refused := func(when string) {
+		t.Helper()
+		if _, _, err := driver.Prepare(wanted, nil); err == nil || !strings.Contains(err.Error(), "PCI function 0001:21:00.0: this node does not publish it") {
+			t.Errorf("%s: error %v", when, err)
+		}
+	}
+	refused("before the machine was read again")
+	for range 2 {
+		if _, err := driver.RereadFunctions(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := specOf(t, disk, "uid-a"), "r_"+driveA+"_lost ;"; got != want {
+			t.Errorf("spec %q, want %q", got, want)
+		}
+		driver.SetMachine(disk.machine)
+		refused("in the same boot")
+		assertGone(t, driver, driveA)
+		if problems := driver.Publish(sound, driver.Blocked()).Problems[driveA]; len(problems) != 1 || !strings.Contains(problems[0], "is gone") {
+			t.Errorf("problems %q, want that it is gone", problems)
+		}
+		assertConsistent(t, disk, driver)
+		driver = disk.openWith(watched(running)) // another daemon knows as much
+	}
+	driver = disk.openAfterBoot()
+	if _, held := driver.Grant("uid-a"); held {
+		t.Error("after a boot, the claim holds a device of another kind")
+	}
+	refused("after a boot")
+	mustPrepare(t, driver, claim("b", functionResult("r", gpuA)))
+}
+
 // Virtual functions are made anew and get each other's numbers. Containers of both claims may
 // have both, so none starts again until one claim has ended.
 func TestFunctionsThatSwapNumbersStartNothing(t *testing.T) {

@@ -2,6 +2,7 @@ package numa
 
 import (
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strconv"
@@ -46,6 +47,14 @@ func (t tree) readPCI(m *Machine) error {
 		m.PCI = append(m.PCI, function)
 	}
 	return t.gpuArchitectures(m.PCI)
+}
+
+// ReadFunctionKind reads what a PCI function is for, as it is now. Without such a function, the
+// kind is OtherFunction.
+func ReadFunctionKind(root fs.FS, address string) (FunctionKind, error) {
+	var f PCIFunction
+	err := newTree(root).pciIdentity(pciFolder+"/"+address, &f)
+	return f.Kind, err
 }
 
 // pciIdentity reads what the function is, which driver it has, and where it is in the

@@ -103,26 +103,28 @@ func (f *FunctionShare) conflict(other Kind) string {
 	return ""
 }
 
-func (f *FunctionShare) honoured(machine *numa.Machine, _ cpuset.Set) bool { return !f.gone(machine) }
+func (f *FunctionShare) honoured(machine *numa.Machine, _ cpuset.Set) bool { return f.find(machine) != nil }
 
 func (f *FunctionShare) stray(_ string, machine *numa.Machine, _ []zones.Zone) bool {
-	return f.gone(machine)
+	return f.find(machine) == nil
 }
 
-// gone reports whether the machine does not have the function any more.
-func (f *FunctionShare) gone(machine *numa.Machine) bool {
-	return !slices.ContainsFunc(machine.PCI, func(there numa.PCIFunction) bool { return there.Address == f.Address })
+// find returns the function; nil if the machine does not have it any more. A device of another
+// kind may have its address: it is in the slot now, or a boot has numbered the buses in another way.
+func (f *FunctionShare) find(machine *numa.Machine) *numa.PCIFunction {
+	i := slices.IndexFunc(machine.PCI, func(there numa.PCIFunction) bool { return there.Address == f.Address && string(there.Kind) == f.Kind })
+	if i < 0 {
+		return nil
+	}
+	return &machine.PCI[i]
 }
 
-func (f *FunctionShare) fault(machine *numa.Machine) (why string) {
-	if f.gone(machine) {
+func (f *FunctionShare) fault(machine *numa.Machine) string {
+	there := f.find(machine)
+	if there == nil {
 		return deviceclasses.FaultHealth(deviceclasses.FaultGone, f.Address)
 	}
-	for i := range machine.PCI {
-		if there := &machine.PCI[i]; there.Address == f.Address {
-			_, why = attached.Fault(*machine, there)
-		}
-	}
+	_, why := attached.Fault(*machine, there)
 	if why == "" && f.Lost {
 		return deviceclasses.FaultHealth(deviceclasses.FaultNodesTaken, f.Address)
 	}
@@ -184,26 +186,4 @@ func (f *FunctionShare) Follow(before *FunctionShare) {
 		}
 	}
 	slices.SortFunc(f.Former, func(a, b devnode.Node) int { return strings.Compare(a.Path, b.Path) })
-}
-
-// Since says how the function has changed.
-func (f *FunctionShare) Since(before *FunctionShare) string {
-	switch {
-	case f.Lost && !before.Lost:
-		return "it is gone, or has devices that containers of another claim may have; no container of the claim can start"
-	case f.Lost == before.Lost && slices.Equal(f.Nodes, before.Nodes):
-		return "its former device nodes are free again"
-	}
-	return fmt.Sprintf("its device nodes are %s now", paths(f.Nodes))
-}
-
-func paths(nodes []devnode.Node) string {
-	if len(nodes) == 0 {
-		return "none"
-	}
-	var all []string
-	for _, node := range nodes {
-		all = append(all, node.Path+" ("+node.Number()+")")
-	}
-	return strings.Join(all, ", ")
 }
