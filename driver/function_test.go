@@ -323,8 +323,8 @@ func TestAdminAccessToAFunctionHoldsNothing(t *testing.T) {
 
 func TestRecoveryGivesAFunctionToTheOlderClaim(t *testing.T) {
 	for name, row := range map[string]struct{ older, younger, want string }{
-		"the same":         {driveA, driveA, "PCI function 0001:21:00.0 is of the older claim default/a"},
-		"one of the other": {virtualA, card, "PCI function 0001:31:00.1 is of the older claim default/a"},
+		"the same":         {driveA, driveA, "PCI function 0001:21:00.0 is of claim default/a"},
+		"one of the other": {virtualA, card, "PCI function 0001:31:00.1 is of claim default/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk, other := pciDisk(t), pciDisk(t)

@@ -157,6 +157,9 @@ func (p *planner) planRecovery(claims map[types.UID]*resourceapi.ResourceClaim, 
 	next := recovered{orphans: make(map[types.UID]string), usedBy: p.config.asking()}
 	entries := make(map[types.UID]ledger.Entry)
 	for _, e := range p.loaded.Entries {
+		if e.Noted != nil && next.usedBy(*e.Noted) != "" {
+			e = ledger.Entry{Grant: *e.Noted, FromSpec: true} // a claim in use is never planned again
+		}
 		if p.loaded.BootID != p.config.BootID && !e.FromSpec && !p.honours(e.Grant) {
 			// No container survives a reboot, so the grant can be dropped. The kubelet
 			// prepares the claim again.
@@ -241,8 +244,7 @@ func (r *recovered) settle(held []Held) {
 	}
 }
 
-// separate refuses each grant that has a CPU or a PCI function of an older one. Grants
-// that no claim needs count as younger than all others.
+// separate refuses each grant that has a CPU or a PCI function of one that byRight lists before.
 func (r *recovered) separate() {
 	var kept []ledger.Grant
 	for _, grant := range r.byRight() {
@@ -255,18 +257,21 @@ func (r *recovered) separate() {
 			r.report = slices.DeleteFunc(r.report, func(f Finding) bool { return f.Grant.UID == grant.UID }) // settle reported it as waiting
 			r.note(Released, grant, why)
 		} else {
-			r.note(Refused, grant, fmt.Sprintf("%s of the older claim %s", grant.Conflict(kept[i]), kept[i].FullName()))
+			r.note(Refused, grant, fmt.Sprintf("%s of claim %s", grant.Conflict(kept[i]), kept[i].FullName()))
 		}
 		r.grants = r.grants.Without(grant.UID)
 		delete(r.orphans, grant.UID)
 	}
 }
 
-// byRight lists the grants that claims need and then the others. In both parts, older
-// grants come first.
+// byRight lists the grants that claims need and that containers use, then those that claims
+// need, and then the others. In each part, older grants come first.
 func (r *recovered) byRight() []ledger.Grant {
 	rank := func(grant ledger.Grant) int {
-		if _, orphan := r.orphans[grant.UID]; orphan {
+		switch _, orphan := r.orphans[grant.UID]; {
+		case orphan:
+			return 2
+		case r.usedBy(grant) == "":
 			return 1
 		}
 		return 0

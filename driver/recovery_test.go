@@ -252,7 +252,7 @@ func TestYoungerOfTwoGrantsIsRefused(t *testing.T) {
 		t.Errorf("observe before recovery: %v", err)
 	}
 	driver, report := disk.recover(twoClaims())
-	want := "kept claim default/b with cpus 4-5\nrefused claim default/a with cpus 5-6: cpus 5 are of the older claim default/b"
+	want := "kept claim default/b with cpus 4-5\nrefused claim default/a with cpus 5-6: cpus 5 are of claim default/b"
 	if lines(report) != want {
 		t.Errorf("report\n%s\nwant\n%s", lines(report), want)
 	}
@@ -382,12 +382,64 @@ func TestOldCheckpointPutBackIsCompletedFromTheSpecs(t *testing.T) {
 	// Claim b has the same order as the claim whose CPUs it got. If two claims have the
 	// same order, the same one is always kept.
 	want := "restored claim default/b with cpus 6-7: its CDI spec has it, the checkpoint does not\n" +
-		"refused claim default/old with cpus 6-7: cpus 6-7 are of the older claim default/b\n" +
+		"refused claim default/old with cpus 6-7: cpus 6-7 are of claim default/b\n" +
 		"restored claim default/a with cpus 2-3: its CDI spec has it, the checkpoint does not"
 	if got := lines(report); got != want {
 		t.Errorf("report\n%s\nwant\n%s", got, want)
 	}
 	assertConsistent(t, disk, recovered)
+}
+
+// Claims have ended since the checkpoint was saved, so the orders in it say nothing. What running
+// containers have counts, also against claims that only the checkpoint has.
+func TestOldCheckpointTakesNothingFromRunningContainers(t *testing.T) {
+	for name, row := range map[string]struct {
+		saved, running resourceapi.DeviceRequestAllocationResult
+	}{
+		"other cpus":       {result("r", "numa-1", 2), result("r", "numa-1", 2)},
+		"allocated again":  {result("r", "numa-1", 2), result("r", "numa-0", 2)},
+		"another function": {functionResult("r", driveB), functionResult("r", driveA)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := pciDisk(t)
+			running := &Containers{Pods: make(map[types.UID]bool), AllPods: true}
+			driver := disk.openWith(watched(running))
+			mustPrepare(t, driver, claim("a", row.running))
+			mustPrepare(t, driver, claim("b", row.saved))
+			saved := disk.files()[ledger.CheckpointName]
+			if err := errors.Join(driver.Unprepare("uid-a"), driver.Unprepare("uid-b")); err != nil {
+				t.Fatal(err)
+			}
+			running.Pods["pod-1"] = true
+			mustPrepare(t, driver, reserved(claim("b", row.running), "pod-1"))
+			want := grantOf(driver, "uid-b")
+			disk.write(ledger.CheckpointName, saved)
+			driver = disk.openWith(watched(running))
+			if got := grantOf(driver, "uid-b"); !got.Equal(want) {
+				t.Errorf("on record is %+v, want %+v", got, want)
+			}
+			if left, held := driver.Grant("uid-a"); held {
+				t.Errorf("on record is also %s", left)
+			}
+			mustPrepare(t, driver, claim("c", result("r", "numa-1", 2)))
+			assertConsistent(t, disk, driver)
+		})
+	}
+}
+
+// A spec of this boot has the pods whose containers may run.
+func TestCheckpointOfAnotherBootIsOlderThanASpec(t *testing.T) {
+	disk := newDisk(t)
+	wanted := reserved(claim("a", result("r", "numa-1", 2)), "pod-1")
+	mustPrepare(t, disk.open(), wanted)
+	saved := disk.files()[ledger.CheckpointName]
+	driver := disk.openAfterBoot()
+	mustPrepare(t, driver, wanted)
+	want := grantOf(driver, "uid-a")
+	disk.write(ledger.CheckpointName, saved)
+	if got := grantOf(disk.openAfterBoot(), "uid-a"); !got.Equal(want) {
+		t.Errorf("on record is %+v, want %+v", got, want)
+	}
 }
 
 // The checkpoint already has what recovery decides.

@@ -23,7 +23,8 @@ type Record struct {
 // Entry is one grant and where it was read.
 type Entry struct {
 	Grant
-	FromSpec bool // the checkpoint does not have it, or has an older one of the claim
+	FromSpec bool   // the checkpoint does not have it, or has an older one of the claim
+	Noted    *Grant // another one that the CDI spec has: the older one, unless an old checkpoint was put back; nil for none
 }
 
 // Load reads the checkpoint, and the grants that it lacks from the notes of CDI
@@ -57,21 +58,31 @@ func Load(state *os.Root, specs cdi.Store, bootID string) (Record, error) {
 		}
 		if err == nil && current {
 			loaded.Begun = true
-			loaded.addNoted(grant)
+			loaded.addNoted(grant, bootID)
 		}
 	}
 	return loaded, nil
 }
 
-// addNoted adds a grant from a CDI spec. The spec is written after the checkpoint. So
-// if the grant in the spec is younger, an old checkpoint was put back.
-func (l *Record) addNoted(noted Grant) {
-	i := slices.IndexFunc(l.Entries, func(e Entry) bool { return e.UID == noted.UID })
-	if i < 0 {
-		l.Entries = append(l.Entries, Entry{noted, true})
-	} else if l.Entries[i].Order < noted.Order {
-		l.Entries[i] = Entry{noted, true}
+// addNoted adds a grant from a CDI spec of this boot. The spec is written after the checkpoint.
+// So if the checkpoint is of another boot, or if the grant in the spec is younger, an old
+// checkpoint was put back. Otherwise that is unknown: an order is given again after grants end.
+func (l *Record) addNoted(noted Grant, bootID string) {
+	switch i := slices.IndexFunc(l.Entries, func(e Entry) bool { return e.UID == noted.UID }); {
+	case i < 0:
+		l.Entries = append(l.Entries, Entry{Grant: noted, FromSpec: true})
+	case l.BootID != bootID || l.Entries[i].Order < noted.Order:
+		l.Entries[i] = Entry{Grant: noted, FromSpec: true}
+	case !l.Entries[i].holdsAs(noted):
+		l.Entries[i].Noted = &noted
 	}
+}
+
+// holdsAs reports whether both are the same grant, of which details may have changed.
+func (g *Grant) holdsAs(other Grant) bool {
+	return g.Order == other.Order && slices.EqualFunc(g.Shares, other.Shares, func(a, b Share) bool {
+		return a.Request == b.Request && a.Device == b.Device && a.ShareID == b.ShareID && a.CPUs() == b.CPUs()
+	})
 }
 
 // EncodeNote returns what the CDI spec of a claim says of its grant: a checkpoint with
