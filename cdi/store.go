@@ -22,6 +22,9 @@ import (
 // vendors of the machine share.
 const filePrefix = deviceclasses.DriverName + "-claim_"
 
+// ClaimSpecs is the pattern of the names of the spec files of claims.
+const ClaimSpecs = filePrefix + "*.json"
+
 // Store is the directory where the container runtime looks for specs.
 type Store struct {
 	dir   *os.Root

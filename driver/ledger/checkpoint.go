@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
@@ -48,10 +49,6 @@ var ErrOtherBuild = errors.New("written by another build")
 func GrantsUnknown(err error) bool {
 	return errors.Is(err, ErrDamaged) || errors.Is(err, ErrOtherBuild)
 }
-
-// remedy is what to do about a record that cannot be used. A drained node runs no
-// containers, so a start without grants cannot give away their CPUs.
-const remedy = "drain the node, delete the file and restart the daemon"
 
 // Checkpoint is every grant of a node, as the checkpoint file has it.
 type Checkpoint struct {
@@ -160,8 +157,12 @@ func DecodeCheckpoint(data []byte) (Checkpoint, error) {
 	return decoded, nil
 }
 
-func damaged(err error) error { return fmt.Errorf("%w: %w; %s", ErrDamaged, err, remedy) }
+// A drained node runs no containers, so a start without grants cannot give away their CPUs.
+func damaged(err error) error {
+	return fmt.Errorf("%w: %w; drain the node, delete the file and restart the daemon", ErrDamaged, err)
+}
 
 func ofOtherBuild(err error) error {
-	return fmt.Errorf("%w: %w; install the build that wrote it, or %s", ErrOtherBuild, err, remedy)
+	return fmt.Errorf("%w: %w; install the build that wrote it, or drain the node, delete %s and the CDI specs %s, and restart the daemon",
+		ErrOtherBuild, err, CheckpointName, cdi.ClaimSpecs) // it has written the notes of the specs, too
 }

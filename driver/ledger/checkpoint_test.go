@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -99,7 +101,7 @@ func TestCheckpointOfAnotherBuildIsNotDamaged(t *testing.T) {
 		if !errors.Is(err, ErrOtherBuild) || errors.Is(err, ErrDamaged) || !GrantsUnknown(err) || !reflect.DeepEqual(got, Checkpoint{}) {
 			t.Errorf("%s: %+v, %v, want ErrOtherBuild", name, got, err)
 		}
-		for _, part := range []string{"written by another build: ", row.want, "; install the build that wrote it, or drain the node, delete the file and restart the daemon"} {
+		for _, part := range []string{"written by another build: ", row.want, "; install the build that wrote it, or drain the node, delete checkpoint.json and the CDI specs dra.numa-claim_*.json, and restart the daemon"} {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %v, want %q in it", name, err, part)
 			}
@@ -124,6 +126,55 @@ func TestNextReleaseHasItsOwnVersion(t *testing.T) {
 	nextRelease = ""
 	if _, err := DecodeCheckpoint(text); !errors.Is(err, ErrOtherBuild) {
 		t.Errorf("this build says %v of the next release, want ErrOtherBuild", err)
+	}
+}
+
+// Nothing that the newer release wrote keeps the older one from a drained node: docs/upgrading.md
+// has both ways.
+func TestRollbackThatWasRefusedEnds(t *testing.T) {
+	for name, drainedBefore := range map[string]bool{"drained by the newer release": true, "refused first": false} {
+		t.Run(name, func(t *testing.T) {
+			state, folder := files.OpenTemp(t), files.OpenTemp(t)
+			specs := cdi.NewStore(folder)
+			nextRelease = "next"
+			t.Cleanup(func() { nextRelease = "" })
+			saved := NewCheckpoint("boot-1")
+			if !drainedBefore {
+				saved.Grants = sampleCheckpoint().Grants
+				for _, grant := range saved.Grants {
+					note := EncodeNote("boot-1", NewListed(grant))
+					text, err := json.Marshal(map[string]any{"annotations": map[string]string{"dra.numa/grant": note}})
+					if err := errors.Join(err, specs.Write(string(grant.UID), text)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			files.Write(t, filepath.Join(state.Name(), CheckpointName), string(saved.Encode()))
+			nextRelease = ""
+			refused := func() {
+				t.Helper()
+				if _, err := Load(state, specs, "boot-1"); !errors.Is(err, ErrOtherBuild) {
+					t.Fatalf("error %v, want ErrOtherBuild", err)
+				}
+			}
+			refused()
+			if err := state.Remove(CheckpointName); err != nil {
+				t.Fatal(err)
+			}
+			if !drainedBefore {
+				refused()
+				notes, err := filepath.Glob(filepath.Join(folder.Name(), cdi.ClaimSpecs))
+				for _, note := range notes {
+					err = errors.Join(err, os.Remove(note))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if loaded, err := Load(state, specs, "boot-1"); err != nil || len(loaded.Entries) > 0 || !loaded.Lost {
+				t.Errorf("loaded %+v, %v, want a first start", loaded, err)
+			}
+		})
 	}
 }
 
