@@ -19,7 +19,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
@@ -282,6 +284,32 @@ func TestEveryObjectHasTheCommonLabelsAndAnnotations(t *testing.T) {
 		daemons := named[appsv1.DaemonSet](t, rendered, "DaemonSet", name)
 		if want := selector(component); !maps.Equal(daemons.Spec.Selector.MatchLabels, want) {
 			t.Errorf("%s selects %q, which an upgrade cannot change", name, daemons.Spec.Selector.MatchLabels)
+		}
+	}
+}
+
+// Two values may have the same label. A key that is there twice is not valid YAML, which Helm's
+// own parser hides. The label of the value that is for fewer objects counts.
+func TestLabelOfTwoValuesIsThereOnce(t *testing.T) {
+	set := append(everything, "commonLabels.team=all", "commonAnnotations.owner=all")
+	for _, value := range []string{"pod", "nvml.pod", "webhook.pod", "hooks.pod"} {
+		set = append(set, value+"Labels.team=few", value+"Annotations.owner=few")
+	}
+	for _, value := range []string{"podMonitor", "prometheusRule", "dashboards"} {
+		set = append(set, "metrics."+value+".labels.team=few")
+	}
+	set = append(set, "metrics.dashboards.annotations.owner=few", "serviceAccount.annotations.owner=few")
+	for _, document := range documents(mustRender(t, set...)) {
+		var object metav1.PartialObjectMetadata
+		if err := yaml.UnmarshalStrict([]byte(document), new(map[string]any)); err != nil {
+			t.Errorf("%v in:\n%s", err, document)
+		} else if object = decode[metav1.PartialObjectMetadata](t, document); object.Labels[diagnosis.ComponentLabel] == "monitoring" && object.Labels["team"] != "few" {
+			t.Errorf("%s %s has the labels %q", object.Kind, object.Name, object.Labels)
+		}
+	}
+	for name, pod := range pods(t, set...) {
+		if pod.Labels["team"] != "few" || pod.Annotations["owner"] != "few" {
+			t.Errorf("pods of %s have the labels %q and annotations %q", name, pod.Labels, pod.Annotations)
 		}
 	}
 }

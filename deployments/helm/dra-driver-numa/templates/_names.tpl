@@ -45,16 +45,17 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
 {{/* The labels of pods. No value changes part-of and component, by which kubectl numa and
-the documentation find the driver's objects. Takes a list of root and component. */}}
+the documentation find the driver's objects. Takes a list of root and component, and perhaps
+labels that come before the common ones. */}}
 {{- define "dra-driver-numa.podLabels" -}}
 {{ include "dra-driver-numa.selector" . }}
 app.kubernetes.io/part-of: dra-driver-numa
-{{- with (index . 0).Values.commonLabels }}
+{{- with merge (dict) (index (append . dict) 2 | default dict) ((index . 0).Values.commonLabels | default dict) }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
-{{/* The labels of an object. Takes a list of root and component. */}}
+{{/* The labels of an object. Takes what podLabels takes. */}}
 {{- define "dra-driver-numa.labels" -}}
 {{- $root := index . 0 -}}
 {{ include "dra-driver-numa.podLabels" . }}
@@ -93,10 +94,7 @@ annotations:
 {{- define "dra-driver-numa.hookPodMetadata" -}}
 {{- $hooks := (index . 0).Values.hooks -}}
 labels:
-  {{- include "dra-driver-numa.podLabels" . | nindent 2 }}
-  {{- with $hooks.podLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- include "dra-driver-numa.podLabels" (append . $hooks.podLabels) | nindent 2 }}
 {{- with $hooks.podAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
