@@ -485,3 +485,19 @@ func TestCleanerRunsWhereTheDaemonDoes(t *testing.T) {
 		}
 	}
 }
+
+// The condition of a dependency is a value of the chart, by the convention of Helm.
+func TestParentChartSwitchesTheDriverOff(t *testing.T) {
+	parent := t.TempDir()
+	if err := os.CopyFS(filepath.Join(parent, "charts/dra-driver-numa"), os.DirFS(chartFolder)); err != nil {
+		t.Fatal(err)
+	}
+	files.Write(t, filepath.Join(parent, "Chart.yaml"), `{apiVersion: v2, name: parent, version: 1.0.0,
+  dependencies: [{name: dra-driver-numa, version: "*", condition: dra-driver-numa.enabled}]}`)
+	for set, want := range map[string]bool{"global.a=b": true, "dra-driver-numa.enabled=true": true, "dra-driver-numa.enabled=false": false} {
+		rendered, stderr, err := templateAt(t, "numa", parent, "--set", set)
+		if got := strings.Contains(rendered, "kind: DaemonSet"); err != nil || got != want {
+			t.Errorf("%s: the driver is installed: %t, error %v, want %t\n%s", set, got, err, want, stderr)
+		}
+	}
+}
