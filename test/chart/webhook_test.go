@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook"
 	"github.com/dra-driver-numa/dra-driver-numa/webhook/templates"
 )
@@ -366,6 +367,21 @@ func TestOnlyWhatRefusesFailsClosed(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("failure policies with %s (-want +got):\n%s", set, diff)
+		}
+	}
+}
+
+// Whatever is set, the command of the runbook leaves nothing that is refused.
+func TestRunbookLetsRequestsPass(t *testing.T) {
+	set := []string{"webhook.enabled=true", "webhook.failurePolicy=Fail", "webhook.mirrorRequests=enforce", "webhook.translate.enabled=true"}
+	_, command, _ := strings.Cut(files.Read(t, "../../docs/runbooks.md"), "--set webhook.failurePolicy=")
+	command, _, _ = strings.Cut(command, "\n")
+	rendered := mustRender(t, append(set, strings.Split("webhook.failurePolicy="+command, " --set ")...)...)
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} { // the second has all fields of the first
+		for _, entry := range named[admissionregistration.MutatingWebhookConfiguration](t, rendered, kind, webhookName).Webhooks {
+			if *entry.FailurePolicy != admissionregistration.Ignore {
+				t.Errorf("%s of a %s has the failure policy %s", entry.Name, kind, *entry.FailurePolicy)
+			}
 		}
 	}
 }
