@@ -150,7 +150,7 @@ func uninstallFinish(ctx context.Context, client kubernetes.Interface, f release
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "Nothing of the driver is left on %d nodes. Deleted %d ResourceSlices.\n", nodes, deleted)
+	_, err = fmt.Fprintf(stdout, "Nothing of the driver is left on the %d nodes where its pods can run. Deleted %d ResourceSlices.\n", nodes, deleted)
 	return err
 }
 

@@ -121,7 +121,7 @@ func TestUninstallFinishesWhenAllNodesAreClean(t *testing.T) {
 	if _, err := client.AppsV1().DaemonSets("dra-numa").UpdateStatus(t.Context(), cleaners, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := uninstallFinish(t.Context(), client, f, &out); err != nil || out.String() != "Nothing of the driver is left on 2 nodes. Deleted 1 ResourceSlices.\n" {
+	if err := uninstallFinish(t.Context(), client, f, &out); err != nil || out.String() != "Nothing of the driver is left on the 2 nodes where its pods can run. Deleted 1 ResourceSlices.\n" {
 		t.Fatalf("%q, error %v", out.String(), err)
 	}
 	all, err := client.ResourceV1().ResourceSlices().List(t.Context(), metav1.ListOptions{})
