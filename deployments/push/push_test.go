@@ -216,6 +216,10 @@ func TestHelmInstallsWhatWasPushed(t *testing.T) {
 	if want, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("Helm pulls another package, %v", err)
 	}
+	output(t, program, "pull", chart, "--version", version[1:], "--plain-http", "--untar", "--untardir", filepath.Join(into, "deployments/helm")) // docs/chart.md
+	if _, err := os.Stat(filepath.Join(into, "deployments/helm/dra-driver-numa/platforms/talos.yaml")); err != nil {
+		t.Error(err)
+	}
 	rendered := output(t, program, "template", "dra-driver-numa", chart, "--devel", "--plain-http", "--namespace", "dra-numa", "--set", "webhook.enabled=true")
 	images := map[string]bool{}
 	for line := range strings.Lines(rendered) {
