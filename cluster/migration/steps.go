@@ -25,8 +25,8 @@ func (p *plan) addSteps() {
 	step("install the driver on all nodes"+map[bool]string{true: ", with values.yaml"}[len(p.Files) > 0]+": helm install",
 		"nothing: it publishes nothing for a node whose kubelet has a static manager, and an event of the Node says so")
 	step("kubectl cordon NODE", "nothing that runs; new pods wait if the other nodes are full")
-	step("kubectl drain NODE --ignore-daemonsets",
-		"its pods end, and start elsewhere only if they fit; PodDisruptionBudgets may stop the drain; pods of DaemonSets keep the CPUs that they have until they are created again")
+	step("kubectl drain NODE --ignore-daemonsets --delete-emptydir-data",
+		"its pods end, lose what is in their emptyDir volumes, and start elsewhere only if they fit; PodDisruptionBudgets may stop the drain; pods of DaemonSets keep the CPUs that they have until they are created again")
 	if static || p.translates {
 		p.addSwitch(step)
 	}
