@@ -49,7 +49,7 @@ func startServedWith(t *testing.T, c *cluster, d *driver.Driver, dir, cdiDir str
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Stop)
-	waitReady(t, publishing{publisher: s.publisher}, 10*time.Second)
+	waitReady(t, publishing{publisher: s.publisher}, time.Minute)
 	s.connection, err = grpc.NewClient("unix:"+filepath.Join(s.dir, "dra.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

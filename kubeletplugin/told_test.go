@@ -62,7 +62,7 @@ func TestFaultOfBeforeARestartStays(t *testing.T) {
 	}
 	live[0].Fault = ""
 	s.Observe(live)
-	if !until(10*time.Second, func() bool { return c.events.Load() == 1 && reason() == reasonKernelPartition }) {
+	if !until(time.Minute, func() bool { return c.events.Load() == 1 && reason() == reasonKernelPartition }) {
 		t.Errorf("%d events when it is over, want 1, and reason %s", c.events.Load(), reason())
 	}
 	check("without it", false)

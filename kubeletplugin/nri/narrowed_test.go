@@ -16,7 +16,8 @@ func TestRestrictedContainersAreKnownAfterARestart(t *testing.T) {
 	socket, dir := filepath.Join(t.TempDir(), "nri.sock"), files.OpenTemp(t)
 	r, core := newRuntime(t, socket), &fakeCore{}
 	first, cancel := context.WithCancel(t.Context())
-	p := startPlugin(first, t, New(Options{Socket: socket, Core: core, State: dir}))
+	p, ended := New(Options{Socket: socket, Core: core, State: dir}), make(chan struct{})
+	go func() { p.Run(first); close(ended) }()
 	eventually(t, "connected", p.Connected)
 	r.create("early")
 	r.create("ends")
@@ -25,7 +26,7 @@ func TestRestrictedContainersAreKnownAfterARestart(t *testing.T) {
 	r.create("late")
 	wantState(t, r, map[string]string{"early": "0-1,4-7/", "ends": "0-1,4-7/", "late": "0-1,4-7/"})
 	cancel()
-	eventually(t, "the first daemon has ended", func() bool { return !p.Connected() })
+	<-ended
 
 	r.stop("ends")
 	core.holdInKernel(map[string]driver.Pinned{"b": claimB}) // of which the kernel keeps others off

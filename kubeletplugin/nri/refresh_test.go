@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
@@ -64,6 +63,7 @@ func withOlder(t *testing.T, containers ...string) (*fakeRuntime, *Plugin) {
 	for _, id := range containers {
 		r.create(id)
 	}
+	settle(t, p)
 	core.hold(map[string]driver.Pinned{"a": claimA})
 	return r, p
 }
@@ -116,7 +116,7 @@ func TestFailedUpdatesAreRepeated(t *testing.T) {
 // The kubelet's change and ours may be carried out in any order.
 func TestUpdateThatMeetsAnotherIsRepeated(t *testing.T) {
 	r, p := withOlder(t, "c")
-	answer, release := heldRefresh(r, p)
+	answer, release := heldRefresh(t.Context(), r, p)
 	p.mu.Lock() // the kubelet's change is noted while ours is under way
 	p.containers["c"] = newContainer(withCPUs(containerMessage("c"), "7", ""))
 	p.mu.Unlock()
@@ -132,15 +132,15 @@ func TestUpdateThatMeetsAnotherIsRepeated(t *testing.T) {
 
 func TestRefreshIsBoundedByItsContext(t *testing.T) {
 	r, p := withOlder(t, "c")
-	release := r.hold()
-	for _, want := range []string{"update containers: context deadline exceeded", "wait for another update of containers: context deadline exceeded"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if err := p.Refresh(ctx); err == nil || err.Error() != want {
-			t.Errorf("error %v, want %q", err, want)
-		}
-		cancel()
+	ctx, cancel := context.WithCancel(t.Context())
+	answer, release := heldRefresh(ctx, r, p)
+	cancel()
+	if err := <-answer; err == nil || err.Error() != "update containers: context canceled" {
+		t.Errorf("error %v of an update that takes longer than its context", err)
 	}
-	<-r.reached
+	if err := p.Refresh(ctx); err == nil || err.Error() != "wait for another update of containers: context canceled" {
+		t.Errorf("error %v of an update that waits longer than its context", err)
+	}
 	release()
 	refresh(t, p) // and the first was not in vain
 	if got := strings.Join(r.sent(), "; "); got != "c" {

@@ -49,6 +49,9 @@ func newContainerd(t testing.TB, version, socket string) *fakeRuntime {
 
 func (r *fakeRuntime) start(socket string) {
 	r.t.Helper()
+	// By default the runtime drops a plugin after 2 seconds, which a busy machine may need.
+	adaptation.SetPluginRegistrationTimeout(time.Minute)
+	adaptation.SetPluginRequestTimeout(time.Minute)
 	dir := r.t.TempDir()
 	var err error
 	r.nri, err = adaptation.New(containerd, r.version, r.synchronize, r.updateContainers,
@@ -320,7 +323,7 @@ func startPlugin(ctx context.Context, t testing.TB, p *Plugin) *Plugin {
 		cancel()
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("Run does not end with its context")
 		}
 	})
@@ -344,18 +347,18 @@ func connect(t testing.TB, socket string, core Core) *Plugin {
 
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !is(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not %s within 15 s", what)
+			t.Fatalf("not %s within a minute", what)
 		}
 	}
 }
 
 // heldRefresh starts a Refresh whose update the runtime holds until release.
-func heldRefresh(r *fakeRuntime, p *Plugin) (answer <-chan error, release func()) {
+func heldRefresh(ctx context.Context, r *fakeRuntime, p *Plugin) (answer <-chan error, release func()) {
 	release = r.hold()
 	answers := make(chan error, 1)
-	go func() { answers <- p.Refresh(r.t.Context()) }()
+	go func() { answers <- p.Refresh(ctx) }()
 	<-r.reached
 	return answers, release
 }
@@ -365,6 +368,13 @@ func refresh(t testing.TB, p *Plugin) {
 	if err := p.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// settle returns when the plugin has carried out the refreshes that it starts by itself.
+func settle(t testing.TB, p *Plugin) {
+	t.Helper()
+	eventually(t, "awake", func() bool { return len(p.connection().awake) == 0 })
+	refresh(t, p) // after one that has begun
 }
 
 func wantState(t testing.TB, r *fakeRuntime, want map[string]string) {
