@@ -59,7 +59,7 @@ func TestReleaseWorksWhenAllNodesHavePublished(t *testing.T) {
 // An API server that does not answer at first is no reason to fail, and the last error says
 // why the time was up.
 func TestReleaseIsAskedForAgain(t *testing.T) {
-	f := releaseFlags{namespace: "dra-numa", timeout: 3 * releasePeriod}
+	f := releaseFlags{namespace: "dra-numa", timeout: time.Minute}
 	client := fake.NewClientset(daemonPod("a", "n1", corev1.ConditionTrue), nodeSlice("n1"))
 	refusals := 1
 	client.PrependReactor("list", "pods", func(ktesting.Action) (bool, runtime.Object, error) {

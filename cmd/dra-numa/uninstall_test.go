@@ -53,7 +53,7 @@ func TestUninstallIsRefusedWhilePodsUseClaims(t *testing.T) {
 		claim.Status.ReservedFor = nil
 		_, _ = client.ResourceV1().ResourceClaims("team").UpdateStatus(context.Background(), claim, metav1.UpdateOptions{}) //nolint:usetesting // the test waits for it
 	}()
-	f.timeout = 3 * releasePeriod
+	f.timeout = time.Minute
 	if err := uninstallCheck(t.Context(), client, f, &out); err != nil || out.String() != "No pod uses a claim of the driver.\n" {
 		t.Errorf("%q, error %v", out.String(), err)
 	}

@@ -52,7 +52,7 @@ func TestALibraryIsOpened(t *testing.T) {
 	becomes := func(want string) {
 		t.Helper()
 		var text []byte
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 			if text, _ = os.ReadFile(file); string(text) == want {
 				return
 			}

@@ -21,10 +21,10 @@ func TestKeeperTellsTheDaemonThatItWorks(t *testing.T) {
 	}()
 	var beat keeperfile.Beat
 	err := os.ErrNotExist
-	for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		beat, err = keeperfile.ReadBeat(os.DirFS(dir))
 	}
-	if err != nil || beat.At.Before(began) || time.Since(beat.At) > 10*time.Second {
+	if err != nil || beat.At.Before(began) || time.Since(beat.At) > time.Minute {
 		t.Errorf("heartbeat %+v, %v, want one of now", beat, err)
 	}
 	cancel()

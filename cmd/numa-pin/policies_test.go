@@ -49,7 +49,7 @@ func TestKeeperTellsThePoliciesOfTheKubelet(t *testing.T) {
 		step.want.Boot = "this-boot"
 		var got keeperfile.Policies
 		var err error
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline) && (err != nil || got != step.want); time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && (err != nil || got != step.want); time.Sleep(10 * time.Millisecond) {
 			got, err = keeperfile.LoadPolicies(os.DirFS(state), "this-boot")
 		}
 		if err != nil || got != step.want {
