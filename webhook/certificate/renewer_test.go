@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	admissionregistration "k8s.io/api/admissionregistration/v1"
@@ -307,28 +308,30 @@ func TestTwoRenewersEndWithOneCertificate(t *testing.T) {
 
 // The watches see what somebody breaks.
 func TestAnEmptiedBundleIsFilledInSeconds(t *testing.T) {
-	client := installed()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Renew(ctx, options(client)) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		client := installed()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- Renew(ctx, options(client)) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		filled := func() bool {
+			all := bundles(t, client)
+			return !slices.ContainsFunc(all, func(bundle []byte) bool { return len(bundle) == 0 })
+		}
+		for range 3 {
+			for deadline := time.Now().Add(checkPeriod / 10); !filled(); time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("a bundle stays empty")
+				}
+			}
+			untrust(t, client)
 		}
 	})
-	filled := func() bool {
-		all := bundles(t, client)
-		return !slices.ContainsFunc(all, func(bundle []byte) bool { return len(bundle) == 0 })
-	}
-	for range 3 {
-		for deadline := time.Now().Add(checkPeriod / 10); !filled(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("a bundle stays empty")
-			}
-		}
-		untrust(t, client)
-	}
 }
 
 // untrust removes the authorities of the mutating configuration.

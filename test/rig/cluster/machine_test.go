@@ -18,7 +18,7 @@ import (
 const testPace = float64(3*time.Second) / float64(bootTime)
 
 // testGuest is the agent of a node that answers when "booted" is in the folder, and is
-// well unless "sick" is.
+// well unless "sick" is. Each time it says that it is well, "asked" grows by a byte.
 func testGuest(t *testing.T) (r *Cluster, n Node) {
 	t.Helper()
 	r = &Cluster{Dir: t.TempDir(), Log: t.Output()}
@@ -32,6 +32,9 @@ func testGuest(t *testing.T) (r *Cluster, n Node) {
 		code := "0"
 		if _, err := os.Stat(r.Path("sick")); err == nil {
 			code = "1"
+		} else if asked, err := os.OpenFile(r.Path("asked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+			_, _ = asked.WriteString(".")
+			_ = asked.Close()
 		}
 		w.Header().Set("Rig-Exit", code)
 	}))
@@ -51,9 +54,10 @@ func starts(t *testing.T, r *Cluster) int {
 
 func TestRunMachineStartsAnewUntilItDoesNotBoot(t *testing.T) {
 	r, n := testGuest(t)
-	// Boots three times: ends well, with an error, well. Then it ends at once.
-	script := `cd "$0"; echo . >>starts; i=$(wc -l <starts); [ "$i" -le 3 ] || exit 0; : >booted; sleep 1; rm booted; [ "$i" != 2 ]`
-	err := r.runMachine(t.Context(), n, testPace, []string{"sh", "-c", script, r.Dir})
+	// Boots three times, and goes on for a while when it was asked: ends well, with an error,
+	// well. Then it ends at once.
+	script := `cd "$0"; echo . >>starts; i=$(wc -l <starts); [ "$i" -le 3 ] || exit 0; : >asked; : >booted; until [ -s asked ]; do sleep 0.1; done; sleep 1; rm booted; [ "$i" != 2 ]`
+	err := r.runMachine(t.Context(), n, 1, []string{"sh", "-c", script, r.Dir})
 	if err == nil || !strings.Contains(err.Error(), "run sh: the guest has not booted 3 times") {
 		t.Errorf("error %v, want that the guest has not booted", err)
 	}
