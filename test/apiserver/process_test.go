@@ -74,7 +74,7 @@ func machineFolder(t *testing.T) string {
 // names its kubeconfig.
 func run(t *testing.T, variable, program, dir, node string, flags ...string) process {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", "127.0.0.2:0") // connections and tests beside this one have ports of 127.0.0.1
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestHotPlugIsPublished(t *testing.T) {
 	files.Write(t, system+"/node/node3/hugepages/hugepages-2048kB/nr_hugepages", "24\n")
 	within(t, 5*time.Second, func() string {
 		now := capacities(t, admin, node)
-		if !slices.Equal(now[:3], before[:3]) || !strings.Contains(now[3], "hugepages2Mi=48Mi") {
+		if len(now) != 4 || !slices.Equal(now[:3], before[:3]) || !strings.Contains(now[3], "hugepages2Mi=48Mi") {
 			return "the devices are " + join(now)
 		}
 		return ""
@@ -168,7 +168,7 @@ func TestHotPlugIsPublished(t *testing.T) {
 	files.Write(t, system+"/cpu/cpu15/online", "0\n")
 	files.Write(t, system+"/node/node3/cpulist", "12-14\n")
 	within(t, 5*time.Second, func() string {
-		if now := capacities(t, admin, node); !strings.HasPrefix(now[3], "numa-3 cpu=2 ") { // two threads a core: 3 CPUs are one
+		if now := capacities(t, admin, node); len(now) != 4 || !strings.HasPrefix(now[3], "numa-3 cpu=2 ") { // two threads a core: 3 CPUs are one
 			return "the devices are " + join(now)
 		}
 		return ""

@@ -49,14 +49,16 @@ func TestSimulateOfTheClusterIsThatOfItsFiles(t *testing.T) {
 		kinds = kinds[:4]
 	}
 	save(t, admin, dir, kinds)
-	time.Sleep(time.Second) // the server's memory follows its store
 	kubeconfig := "--kubeconfig=" + os.Getenv("APISERVER_KUBECONFIG")
-	cluster := simulation(t, program, "--from-cluster", kubeconfig)
 	// The cluster's own gates are not all those of Kubernetes 1.37.
 	files := simulation(t, program, "--filename", dir, "--feature-gates", "DRAFractionalCapacityRange=false")
-	if diff := cmp.Diff(files, cluster); diff != "" || len(cluster) < 10 {
-		t.Errorf("%d pods (-files +cluster):\n%s", len(cluster), diff)
-	}
+	within(t, time.Second, func() string { // the server's memory follows its store
+		cluster := simulation(t, program, "--from-cluster", kubeconfig)
+		if diff := cmp.Diff(files, cluster); diff != "" || len(cluster) < 10 {
+			return fmt.Sprintf("there are %d pods (-files +cluster):\n%s", len(cluster), diff)
+		}
+		return ""
+	})
 }
 
 // simulation is what becomes of every pod of nobody, by name.

@@ -138,7 +138,7 @@ func stored(t *testing.T, text string) (all []labels.Labels) {
 			t.Error(err)
 		}
 	}()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if all = labelSets(t, storage); len(all) > 0 {
 			return all
 		}
