@@ -62,6 +62,20 @@ func TestRunServesTheCertificateOfTheMoment(t *testing.T) {
 	}
 }
 
+// A webhook may be told to end while it still reads what the cluster has.
+func TestRunEndsBeforeItServes(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	certificate := pair(t)
+	if err := Run(ctx, Options{Client: cluster(t, nil), Listener: listener, Certificate: func() (*tls.Certificate, error) { return certificate, nil }}); err != nil {
+		t.Error(err)
+	}
+}
+
 // API servers may have to speak a certain version of TLS (docs/platforms.md).
 func TestWebhookTakesOnlyTheTLSOfTheOptions(t *testing.T) {
 	certificate := pair(t)

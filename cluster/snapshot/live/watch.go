@@ -73,8 +73,12 @@ func (w *Watcher) change() {
 }
 
 // fail reports that the copy may be out of date, unless a report is already waiting. It
-// is not a failure if a watch ends, or is too old to continue: it starts again by itself.
+// is not a failure if a watch ends, or is too old to continue: it starts again by itself. Nor
+// is the end of a request that was under way when ctx ended.
 func (w *Watcher) fail(ctx context.Context, reflector *cache.Reflector, err error) {
+	if ctx.Err() != nil {
+		return
+	}
 	cache.DefaultWatchErrorHandler(ctx, reflector, err)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return

@@ -104,3 +104,14 @@ func TestWatchThatIsRefusedIsAFailure(t *testing.T) {
 		t.Error("nodes cannot be watched, and there is no failure")
 	}
 }
+
+// A user who ends a watch is not told of a request that was under way.
+func TestWatchThatEndsIsNoFailure(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := &Watcher{failures: make(chan error, 1)}
+	w.fail(ctx, nil, context.Canceled)
+	if len(w.failures) > 0 {
+		t.Errorf("failure %v", <-w.failures)
+	}
+}
