@@ -58,7 +58,7 @@ func Run(ctx context.Context, options Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	known, stop, err := startLookups(ctx, options.Client)
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
