@@ -117,6 +117,15 @@ func TestFirstThingThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			stage:    funnel.StageTaint,
 			sentence: "request r: the request does not tolerate these taints: d1 has a=b:NoSchedule",
 		},
+		"taints, of which one is tolerated": {
+			manifests: []string{
+				slice("d", "", "{name: d1, taints: [{key: a, value: b, effect: NoSchedule}, {key: c, value: d, effect: NoExecute}, {key: e, effect: None}]}"),
+				nodeWith("n1", "", ""),
+			},
+			requests: requestOf("r", "d", ", tolerations: [{key: a, operator: Exists}]"),
+			stage:    funnel.StageTaint,
+			sentence: "request r: the request does not tolerate these taints: d1 has c=d:NoExecute",
+		},
 		"capacity without a default": {
 			manifests: []string{
 				slice("d", "", "{name: d1, allowMultipleAllocations: true, capacity: {watts: {value: 5}}}"),
@@ -278,6 +287,34 @@ func TestConstraintThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 			e := explain(t, zonedNode("n1", []zone{{8, 1, "8Gi"}, {6, 2, "8Gi"}}), slice("d", "", "{name: d1, attributes: {"+attributes+"}}"), zoneClass, pod)
 			expectBlocked(t, e, funnel.StageConstraint, row.sentence, row.hint)
 		})
+	}
+}
+
+// The zone lacks the attribute. It can have its NUMA node under another name, and nothing else.
+func TestZoneThatLacksTheAttributeOfAConstraintMayHaveIt(t *testing.T) {
+	for attribute, hint := range map[string]string{
+		"numaNode": "gpu has gpu.x.com/numaNode; name gpu.x.com/numaNode in numaNodeKeys of the NodeConfig, so that the devices of dra.numa have it",
+		"socket":   "zone has dra.numa/socket, gpu has gpu.x.com/socket; add a request for a device that has them",
+	} {
+		e := explain(t, zonedNode("n1", []zone{{8, 1, "8Gi"}}), slice("gpu.x.com", "", "{name: gpu0, attributes: {"+attribute+": {int: 0}}}"), zoneClass,
+			claimingPod("p", "requests: ["+zoneRequest("zone", "cpu: 1")+","+requestOf("gpu", "gpu.x.com", "")+"], constraints: [{matchAttribute: gpu.x.com/"+attribute+"}]"))
+		expectBlocked(t, e, funnel.StageConstraint, "no device of request zone has the attribute gpu.x.com/"+attribute, hint)
+	}
+}
+
+// An alternative of which no device is left has nothing to say about an attribute.
+func TestConstraintOnAlternativesWithoutDevicesIsExplained(t *testing.T) {
+	on := func(socket int) string {
+		return fmt.Sprintf(`selectors: [{cel: {expression: 'device.attributes["dra.numa"].socket == %d'}}]`, socket)
+	}
+	pod := claimingPod("p", "requests: [{name: z, firstAvailable: [{name: a, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 4}}, "+on(0)+"}, "+
+		"{name: b, deviceClassName: zone.dra.numa, capacity: {requests: {cpu: 6}}}]}, "+
+		requestOf("yy", "zone.dra.numa", ", capacity: {requests: {cpu: 4}}, "+on(1))+"], constraints: [{matchAttribute: dra.numa/socket}]")
+	e := explain(t, zonedNode("n1", []zone{{4, 1, "8Gi"}, {4, 1, "8Gi"}, {4, 1, "8Gi"}, {4, 1, "8Gi"}}), zoneClass, pod)
+	expectBlocked(t, e, funnel.StageConstraint, "no value of dra.numa/socket has enough devices for all requests that must match: "+
+		"z/a finds 0 on 2 devices; yy finds 1 on 2 devices", "")
+	if strings.Contains(fmt.Sprint(e), "which a constraint matches") {
+		t.Errorf("an alternative lacks the attribute: %+v", e.Nodes[0].Obstacles)
 	}
 }
 

@@ -34,7 +34,10 @@ func (c noAttribute) Hint() string {
 		}
 	}
 	advice := "add a request for a device that has them, such as a zone, and a constraint for each"
-	if slices.ContainsFunc(c.requests, func(r finds) bool { return r.driver == deviceclasses.DriverName }) {
+	if c.requests[c.lacking].driver == deviceclasses.DriverName {
+		own = []string{string(c.attribute)}
+	}
+	if strings.HasSuffix(string(c.attribute), "/numaNode") && slices.ContainsFunc(c.requests, func(r finds) bool { return r.driver == deviceclasses.DriverName }) {
 		advice = fmt.Sprintf("name %s in numaNodeKeys of the NodeConfig, so that the devices of %s have it", strings.Join(own, ", "), deviceclasses.DriverName)
 	}
 	return fmt.Sprintf("no attribute is on the devices of all requests: %s; %s", strings.Join(has, ", "), advice)

@@ -94,10 +94,12 @@ func (c *constraint) apply(suits func(value string) bool) {
 // request if the request, or one of its alternatives, finds as many devices with it as
 // it wants.
 func applyMatch(c constraint, covered []*request) {
-	if slices.ContainsFunc(covered, func(r *request) bool { return r.counts.Blocks != "" && !strings.Contains(r.Name, "/") }) {
-		return // nothing can meet the constraint, but the constraint is not the reason
+	c.find(slices.DeleteFunc(slices.Clone(covered), func(r *request) bool { return r.counts.Blocks != "" }))
+	for _, r := range covered {
+		if !slices.ContainsFunc(c.requests, func(left finds) bool { return requests.Base(left.Name) == requests.Base(r.Name) }) {
+			return // nothing can meet the constraint, but the constraint is not the reason
+		}
 	}
-	c.find(covered)
 	c.apply(func(value string) bool {
 		met := make(map[string]bool)
 		for _, r := range c.requests {

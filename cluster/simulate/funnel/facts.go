@@ -143,7 +143,7 @@ func (v *View) fit(r *request, class *resourceapi.DeviceClass, d *inventory.Devi
 		f.fails = append(f.fails, StageSelector)
 	default:
 		f.selected = true
-		if v.Features.DeviceTaints && slices.ContainsFunc(d.Taints, func(taint resourceapi.DeviceTaint) bool { return prevents(taint) && !tolerates(r.Tolerations, taint) }) {
+		if v.Features.DeviceTaints && slices.ContainsFunc(d.Taints, r.refuses) {
 			f.fails = append(f.fails, StageTaint)
 		}
 		if !r.Admin && v.State.HeldWhole(d.ID) {
@@ -162,13 +162,11 @@ func (v *View) selects(selectors []resourceapi.DeviceSelector, d *inventory.Devi
 	return err == nil && matches
 }
 
-// prevents reports whether the allocator considers the effect of the taint.
-func prevents(taint resourceapi.DeviceTaint) bool {
-	return taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
-}
-
-func tolerates(tolerations []resourceapi.DeviceToleration, taint resourceapi.DeviceTaint) bool {
-	return slices.ContainsFunc(tolerations, func(t resourceapi.DeviceToleration) bool { return resourceclaim.ToleratesTaint(t, taint) })
+// refuses reports whether the allocator considers the effect of the taint, and the request
+// does not tolerate it.
+func (r *request) refuses(taint resourceapi.DeviceTaint) bool {
+	prevents := taint.Effect == resourceapi.DeviceTaintEffectNoSchedule || taint.Effect == resourceapi.DeviceTaintEffectNoExecute
+	return prevents && !slices.ContainsFunc(r.Tolerations, func(t resourceapi.DeviceToleration) bool { return resourceclaim.ToleratesTaint(t, taint) })
 }
 
 // stage leaves only the devices that pass. It reports whether this stage blocks, because

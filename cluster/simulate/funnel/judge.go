@@ -92,7 +92,7 @@ func (f *Facts) judgeStage(r *request, stage Stage) []Finding {
 		return nil
 	}
 	if stage == StageTaint {
-		return []Finding{{Why: tainted{out}}}
+		return []Finding{{Why: tainted{r}}}
 	}
 	used := Finding{Why: inUse{out}}
 	for _, d := range out {

@@ -18,7 +18,7 @@ type (
 	noDriver       struct{ driver, class string }
 	otherClass     struct{ *request }
 	rejected       struct{ *request }
-	tainted        struct{ devices []fit }
+	tainted        struct{ *request }
 	inUse          struct{ devices []fit }
 	noAttribute    struct {
 		*constraint
@@ -125,9 +125,9 @@ func hasText(d *inventory.Device, c inventory.Condition) string {
 
 func (c tainted) String() string {
 	var list []string
-	for _, d := range c.devices {
+	for _, d := range c.failing(StageTaint) {
 		for _, taint := range d.Taints {
-			if prevents(taint) {
+			if c.refuses(taint) {
 				list = append(list, fmt.Sprintf("%s has %s=%s:%s", d.Name, taint.Key, taint.Value, taint.Effect))
 			}
 		}
