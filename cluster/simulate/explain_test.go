@@ -206,6 +206,22 @@ func TestCapacityThatBlocksIsNamedWithWhatHelps(t *testing.T) {
 	}
 }
 
+// A request for all devices does not want those that are too small even if nobody holds any of them.
+func TestRequestForAllDevicesDoesNotWantTheSmallOnes(t *testing.T) {
+	node := zonedNode("n1", []zone{{2, 1, "8Gi"}, {4, 1, "8Gi"}, {4, 1, "8Gi"}, {4, 1, "8Gi"}}, "{name: numa-9, allowMultipleAllocations: true, attributes: {kind: {string: zone}}}")
+	pod := claimingPod("p", "requests: ["+requestOf("zone", "zone.dra.numa", ", allocationMode: All, capacity: {requests: {cpu: 4}}")+"]")
+	fits := explain(t, node, zoneClass, pod)
+	if got := fits.Nodes[0].Requests[0]; fits.Node != "n1" || got.Wanted != 3 || got.Blocks != "" || got.Left.InUse != 5 || got.Left.Capacity != 3 {
+		t.Errorf("%s: %+v", fits.Sentence, got)
+	}
+	held := claim("held", "requests: ["+zoneRequest("zone", "cpu: 2")+"]", allocated("zone", "dra.numa", "numa-1", shareID, `consumedCapacity: {cpu: "2"}`))
+	expectBlocked(t, explain(t, node, zoneClass, held, pod), funnel.StageCapacity, "request zone: 3 devices wanted, 2 left: asks for 4 cpu of one device: numa-1 has 2 of 4 left", "")
+	tainted := strings.Replace(node, "  - name: numa-1", "  - name: numa-1\n    taints: [{key: a, effect: NoSchedule}]", 1)
+	expectBlocked(t, explain(t, tainted, zoneClass, pod), funnel.StageTaint, "request zone: 3 devices wanted, 2 left: the request does not tolerate these taints: numa-1 has a=:NoSchedule", "")
+	expectBlocked(t, explain(t, node, zoneClass, strings.Replace(pod, "cpu: 4", "cpu: 6", 1)), funnel.StageCapacity,
+		"request zone: asks for 6 cpu of one device: numa-0 has 2, numa-1 has 4, numa-2 has 4, numa-3 has 4", "")
+}
+
 // A zone without CPUs is no reason to say that no device has any.
 func TestCapacityThatOneDeviceLacksIsNotMissing(t *testing.T) {
 	far := "{name: numa-9, allowMultipleAllocations: true, attributes: {kind: {string: zone}}, capacity: {memory: {value: 1Gi, requestPolicy: {default: '0', validRange: {min: '0', step: 1Mi}}}}}"

@@ -53,6 +53,7 @@ type request struct {
 	absent  string // the kind that the class requires, if no node has it
 	wanted  int
 	devices []fit
+	fitting bool                             // of a request for all devices: some are not small, so that it wants only those
 	matched []resourceapi.FullyQualifiedName // attributes that devices of the request must have in common
 	counts  Request
 	left    []fit // the devices that passed all stages
@@ -69,6 +70,7 @@ type request struct {
 type fit struct {
 	*inventory.Device
 	selected bool
+	small    bool // the request is for all devices, and this one has less than it asks for even if nobody holds any
 	fails    []Stage
 	lacks    []shortage
 }
@@ -114,7 +116,8 @@ func (v *View) ask(a requests.Alternative, entry string) *request {
 	pass(StageClass, &left.Class)
 	pass(StageSelector, &left.Selector)
 	if all {
-		r.wanted = max(1, len(r.left)) // a request for all devices wants every selected device
+		large := len(only(r.left, func(d fit) bool { return !d.small }))
+		r.fitting, r.wanted = large > 0, max(1, large)
 	}
 	r.counts.Wanted = r.wanted
 	pass(StageTaint, &left.Taint)
@@ -143,6 +146,7 @@ func (v *View) fit(r *request, class *resourceapi.DeviceClass, d *inventory.Devi
 		f.fails = append(f.fails, StageSelector)
 	default:
 		f.selected = true
+		f.small = r.Mode == resourceapi.DeviceAllocationModeAll && v.Features.ConsumableCapacity && slices.ContainsFunc(v.capacityShortages(r.Alternative, d), shortage.always)
 		if v.Features.DeviceTaints && slices.ContainsFunc(d.Taints, r.refuses) {
 			f.fails = append(f.fails, StageTaint)
 		}
@@ -174,10 +178,11 @@ func (r *request) refuses(taint resourceapi.DeviceTaint) bool {
 func (r *request) stage(stage Stage, count *int, pass func(fit) bool) (blocks bool) {
 	r.left = only(r.left, pass)
 	*count = len(r.left)
-	if r.counts.Blocks != "" || len(r.left) >= r.wanted {
+	kept := len(only(r.left, r.wants))
+	if r.counts.Blocks != "" || kept >= r.wanted {
 		return false
 	}
-	r.counts.Blocks, r.kept = stage, len(r.left)
+	r.counts.Blocks, r.kept = stage, kept
 	r.shared = r.wanted > 1 && r.Mode != resourceapi.DeviceAllocationModeAll && slices.ContainsFunc(r.left, func(d fit) bool { return d.Shared() })
 	return true
 }
@@ -192,7 +197,11 @@ func only(list []fit, pass func(fit) bool) (passed []fit) {
 	return passed
 }
 
-// failing returns the devices that do not pass the stage.
+// wants reports whether the request wants a device that it selects.
+func (r *request) wants(d fit) bool { return !r.fitting || !d.small }
+
+// failing returns the devices that do not pass the stage, except those that the request does
+// not want.
 func (r *request) failing(stage Stage) []fit {
-	return only(r.devices, func(d fit) bool { return slices.Contains(d.fails, stage) })
+	return only(r.devices, func(d fit) bool { return r.wants(d) && slices.Contains(d.fails, stage) })
 }

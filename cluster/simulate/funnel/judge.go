@@ -130,7 +130,7 @@ func (c *constraint) judge() Cause {
 type lack struct {
 	shortage // of the first of the devices that have the capacity at all
 	all      []shortage
-	matched  []resourceapi.FullyQualifiedName // of the request
+	request  *request
 }
 
 // judgeCapacity has a finding for each capacity that is not sufficient, with the holders
@@ -149,7 +149,7 @@ func (f *Facts) judgeCapacity(r *request, out []fit) (findings []Finding) {
 			i := slices.IndexFunc(lacks, func(l *lack) bool { return l.name == s.name })
 			if i < 0 {
 				i = len(lacks)
-				lacks = append(lacks, &lack{shortage: s, matched: r.matched})
+				lacks = append(lacks, &lack{shortage: s, request: r})
 			}
 			if lacks[i].missing {
 				lacks[i].shortage = s

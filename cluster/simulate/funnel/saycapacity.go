@@ -143,12 +143,13 @@ func (c tooMuch) Hint() string {
 	if c.asked.Cmp(c.charged) < 0 && slices.ContainsFunc(c.all, func(s shortage) bool { return c.asked.Cmp(s.free) <= 0 }) {
 		return fmt.Sprintf("%s would fit, but the scheduler rounds %s up to %s: ask for a multiple of the step", spelling.Text(c.asked), c.name, spelling.Text(c.charged))
 	}
+	all := c.request.Mode == resourceapi.DeviceAllocationModeAll // several requests would not get more
 	enough := func(list []shortage) bool {
 		var sum resource.Quantity
 		for _, s := range list {
 			sum.Add(s.free)
 		}
-		return len(list) > 1 && c.charged.Cmp(sum) <= 0
+		return len(list) > 1 && !all && c.charged.Cmp(sum) <= 0
 	}
 	switch {
 	case slices.ContainsFunc(slices.Collect(maps.Values(c.places())), enough):
@@ -156,7 +157,7 @@ func (c tooMuch) Hint() string {
 	case c.limit != nil:
 		return fmt.Sprintf("ask for at most %s %s: no request gets more of one device", spelling.Text(*c.limit), c.name)
 	case enough(c.all):
-		return fmt.Sprintf("no device has enough %s, and the claim cannot have devices that differ in %s: ask for less", c.name, strings.Join(texts(c.matched), ", "))
+		return fmt.Sprintf("no device has enough %s, and the claim cannot have devices that differ in %s: ask for less", c.name, strings.Join(texts(c.request.matched), ", "))
 	}
 	return ""
 }
@@ -167,7 +168,7 @@ func (l *lack) places() map[string][]shortage {
 	places := make(map[string][]shortage)
 	for _, s := range l.all {
 		values := ""
-		for _, name := range l.matched {
+		for _, name := range l.request.matched {
 			value, _ := attributeOf(s.device, name)
 			values += value + "\n"
 		}

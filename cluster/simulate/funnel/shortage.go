@@ -71,6 +71,9 @@ func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (l
 	return list
 }
 
+// always reports whether the capacity would not be sufficient if nobody held any of it.
+func (s shortage) always() bool { return s.missing || s.limit != nil || s.charged.Cmp(s.value) > 0 }
+
 // charge returns what the request takes from the device. If that exceeds the policy's
 // maximum, it returns the maximum as the limit.
 func charge(asked resource.Quantity, named bool, capacity resourceapi.DeviceCapacity, fractional bool) (charged resource.Quantity, limit *resource.Quantity) {
