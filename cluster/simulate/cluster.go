@@ -6,7 +6,7 @@
 // It follows the scheduler's plugin dynamicresources. For everything except devices, it
 // follows the plugins NodeUnschedulable, TaintToleration, NodeAffinity and
 // NodeResourcesFit. Unsimulated lists what the package does not consider of a pod. The
-// package assumes that drivers meet the binding conditions of their devices.
+// package assumes that drivers meet the binding conditions of devices that it allocates.
 //
 // It is larger than other packages because it both places pods and explains why a pod
 // does not fit. An explanation repeats the steps of the placement with the same state:

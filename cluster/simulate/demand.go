@@ -25,7 +25,8 @@ type demand struct {
 	requests requests.Amounts
 	affinity nodeaffinity.RequiredNodeAffinity
 	claims   []podClaim
-	extended bool // devices provide an extended resource of the pod
+	waits    []string // for which binding conditions the scheduler waits
+	extended bool     // devices provide an extended resource of the pod
 	// alternatives is score.Alternatives of the claims that are allocated.
 	alternatives int64
 	number       int // demands have the same number if their claims to allocate are equal
@@ -40,6 +41,7 @@ type podClaim struct {
 	entry       string // name in pod.spec.resourceClaims; "" for extended resources
 	claim       *resourceapi.ResourceClaim
 	availableOn *nodeaffinity.NodeSelector // nil means everywhere, or not allocated
+	refused     funnel.Cause               // why the scheduler uses it nowhere; nil if it does
 }
 
 func (d *demand) toAllocate() (list []*resourceapi.ResourceClaim) {
@@ -95,7 +97,9 @@ func (c *Cluster) demandOf(pod *corev1.Pod) (*demand, error) {
 				why = append(why, fmt.Sprintf("the allocation of ResourceClaim %s has an invalid node selector: %v", claim.Name, err))
 			}
 		}
-		d.claims = append(d.claims, used)
+		var waits []string
+		used.refused, waits = c.bindingOf(pod, claim)
+		d.claims, d.waits = append(d.claims, used), append(d.waits, waits...)
 	}
 	if len(why) > 0 {
 		return nil, Reason(strings.Join(why, "; "))

@@ -189,7 +189,7 @@ func (c *Cluster) explainNodes(ctx context.Context, d *demand, e Explanation) (E
 		e.Sentence = fmt.Sprintf("does not fit on any of the %d nodes", len(c.nodes))
 		e.hint(funnel.InitHint(d.pod))
 	}
-	e.Blocked = e.Node == ""
+	e.Blocked, e.Notes = e.Node == "", append(e.Notes, d.waits...)
 	if e.Blocked && aborts < 0 && len(preempted) > 0 {
 		e.Notes = append(e.Notes, fmt.Sprintf("the scheduler may preempt pods of lower priority on %s, which is not simulated", message.First(preempted, 3)))
 	}

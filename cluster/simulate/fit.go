@@ -38,6 +38,8 @@ func (n *node) refusals(d *demand, extended map[corev1.ResourceName]*resourceapi
 	for _, used := range d.claims {
 		if used.availableOn != nil && !used.availableOn.Match(n.Node) {
 			list = append(list, funnel.OutOfReach{Claim: used.claim.Name})
+		} else if used.refused != nil {
+			list = append(list, used.refused)
 		}
 	}
 	return list

@@ -9,9 +9,11 @@ import (
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 )
 
 // Causes that are not about devices.
@@ -26,6 +28,13 @@ type (
 	OtherNode struct{}
 	// OutOfReach is an allocated claim whose device the node cannot reach.
 	OutOfReach struct{ Claim string }
+	// NotBound is an allocated claim whose driver says that its device cannot be bound. Shared
+	// says that it is reserved for other pods, too.
+	NotBound struct {
+		Claim, Device, Driver string
+		Failure               metav1.Condition
+		Shared                bool
+	}
 	// TooManyPods is a node that runs as many pods as it may.
 	TooManyPods struct{ Limit int64 }
 	// TooLittle is a resource of the node, in the units of [requests.Amounts].
@@ -57,6 +66,19 @@ func (OtherNode) String() string {
 
 func (c OutOfReach) String() string {
 	return fmt.Sprintf("ResourceClaim %s is allocated to a device that this node cannot reach", c.Claim)
+}
+
+func (c NotBound) String() string {
+	said := message.Short(message.OneLine(c.Failure.Reason+": "+c.Failure.Message), maxCondition)
+	return fmt.Sprintf("ResourceClaim %s cannot be used: device %s of driver %s has the binding failure condition %s: %s", c.Claim, c.Device, c.Driver, c.Failure.Type, said)
+}
+
+// Hint is about what the scheduler does if no node fits (PostFilter).
+func (c NotBound) Hint() string {
+	if c.Shared {
+		return "delete the other pods for which the claim is reserved: only then the scheduler frees its devices, and allocates again"
+	}
+	return "the scheduler frees the claim's devices, and then allocates again: if that does not help, ask the driver why it cannot bind them"
 }
 
 func (c TooManyPods) String() string {
