@@ -37,15 +37,19 @@ func (c *Cluster) withResources(d *demand, o offer) (offer, error) {
 	if lacking := o.shortages(d, o.takes, c.deviceResources()); len(lacking) > 0 {
 		return offer{}, &shortageError{lacking}
 	}
-	if list := pod.Status.NodeAllocatableResourceClaimStatuses; list[len(list)-1].ResourceClaimName == "" {
-		return offer{}, &AbortError{keyOf(d.pod).String(), o.Name, errExtendedCounts}
+	list := pod.Status.NodeAllocatableResourceClaimStatuses
+	if last := &list[len(list)-1]; last.ResourceClaimName == "" {
+		if c.minor < 38 {
+			return offer{}, &AbortError{keyOf(d.pod).String(), o.Name, errExtendedCounts}
+		}
+		last.ResourceClaimName = o.claims[len(o.claims)-1].Name
 	}
 	return o, nil
 }
 
 // errExtendedCounts is the error if a device of an extended resource counts as the
-// node's own resources. The scheduler cannot write this to the pod's status, which has
-// no name for the claim (Kubernetes 1.37).
+// node's own resources. Before Kubernetes 1.38, the scheduler cannot write this to the
+// pod's status, which has no name for the claim then.
 var errExtendedCounts = errors.New("a device of an extended resource counts as the node's own resources, which the API server refuses")
 
 // withClaims returns the pod with a status that says what its claims take of the node's

@@ -91,7 +91,7 @@ func TestDevicesCountAsTheNodesResources(t *testing.T) {
 	}
 }
 
-// The scheduler cannot write them to the status of the pod.
+// Before Kubernetes 1.38, the scheduler cannot write them to the status of the pod.
 func TestTheSchedulerGivesUpOnExtendedResourcesThatCount(t *testing.T) {
 	class := strings.Replace(kindClasses, "spec: {selectors", "spec: {extendedResourceName: example.com/card, selectors", 1)
 	pod := podWith("p", "containers: [{name: main, resources: {limits: {example.com/card: 1}}}]")
@@ -102,6 +102,18 @@ func TestTheSchedulerGivesUpOnExtendedResourcesThatCount(t *testing.T) {
 	}
 	if off := run(t, class, allocatableNode(), pod); len(off.Unschedulable) > 0 {
 		t.Errorf("without the gate: %s", where(off))
+	}
+	rules, err := rulesOf(38).With("DRANodeAllocatableResources=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(s, rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if placed, err := c.Place(t.Context(), s.Waiting()[0], Options{}); err != nil || placed.Node != "n1" ||
+		placed.bound.Status.NodeAllocatableResourceClaimStatuses[0].ResourceClaimName != placed.Claims[0].Claim.Name {
+		t.Errorf("1.38: placement %+v, %v, want node n1", placed, err)
 	}
 }
 
