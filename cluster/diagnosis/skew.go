@@ -17,6 +17,9 @@ import (
 // newestKubernetes is the newest minor version with which the driver is tested.
 const newestKubernetes = "1.37"
 
+// newestScheduler is the newest one whose rules package simulate has.
+const newestScheduler = "1.38"
+
 // Versions says which versions of the driver and of Kubernetes run in a cluster.
 type Versions struct {
 	// Client is the version of the program that asks.
@@ -174,7 +177,7 @@ func (f *Facts) skewOfKubernetes() (skew []Skew) {
 				"%s %s%s is older than 1.36: feature gates that the driver needs are off by default there", component, version, where)})
 		case newer(version, newestKubernetes):
 			skew = append(skew, Skew{[]string{component}, fmt.Sprintf(
-				"%s %s%s is newer than %s, with which this version was tested: simulate and explain place pods as the scheduler of %s does", component, version, where, newestKubernetes, newestKubernetes)})
+				"%s %s%s is newer than %s, with which this version was tested: simulate and explain place pods as the scheduler of %s does", component, version, where, newestKubernetes, newestScheduler)})
 		}
 	}
 	check("kube-apiserver", f.Version, "")

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate"
 )
 
 // released is a healthy cluster with the release 0.1.0 of the chart.
@@ -40,6 +42,10 @@ func TestVersionsOfAHealthyCluster(t *testing.T) {
 }
 
 func TestEachSkewSaysWhatItMeans(t *testing.T) {
+	newest, err := simulate.RulesOf("1.999")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, row := range []struct {
 		what, client string
 		do           func(*Facts)
@@ -50,7 +56,7 @@ func TestEachSkewSaysWhatItMeans(t *testing.T) {
 		{"a rollout", "v0.1.0", func(f *Facts) { f.DaemonPods()[0].Spec.Containers[0].Image = "d:0" }, "dra-driver-numa: the DaemonSet has version \"v0.1.0\" and image d:1, and pods on n1 have version \"v0.1.0\" and image d:0: the rollout has not finished."},
 		{"another webhook", "v0.1.0", func(f *Facts) { f.Installation.Deployments[0].Labels = map[string]string{versionLabel: "v0.0.9"} }, `dra-driver-numa-webhook,dra-driver-numa: the webhook is from version "v0.0.9" of the chart and the DaemonSet from "v0.1.0": `},
 		{"an old kubelet", "v0.1.0", func(f *Facts) { f.Objects.Nodes[0].Status.NodeInfo.KubeletVersion = "v1.35.4" }, "kubelet: kubelet v1.35.4 on n1 is older than 1.36: "},
-		{"a new API server", "v0.1.0", func(f *Facts) { f.Version = "v1.38.0-alpha.1" }, "kube-apiserver: kube-apiserver v1.38.0-alpha.1 is newer than 1.37, with which"},
+		{"a new API server", "v0.1.0", func(f *Facts) { f.Version = "v1.38.0-alpha.1" }, "kube-apiserver: kube-apiserver v1.38.0-alpha.1 is newer than 1.37, with which this version was tested: simulate and explain place pods as the scheduler of " + newest.Release() + " does"},
 		{"a patch of the newest version", "v0.1.0", func(f *Facts) { f.Version = "v1.37.99" }, ""},
 		{"the oldest version", "v0.1.0", func(f *Facts) { f.Version = "v1.36.0" }, ""},
 	} {
