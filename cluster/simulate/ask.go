@@ -159,8 +159,10 @@ func (c *Cluster) allocate(ctx context.Context, d *demand, n *node) (offer, erro
 	switch {
 	case ctx.Err() != nil:
 		return offer{}, ctx.Err()
-	case errors.Is(err, allocation.ErrOnNode), err != nil && c.minor >= 38 && allocation.IsAboutPool(err):
+	case err != nil && c.minor >= 38 && allocation.IsAboutPool(err):
 		return offer{}, reason("%v", err)
+	case errors.Is(err, allocation.ErrOnNode):
+		return offer{}, errCannotAllocate // the error says only that some pool is invalid
 	case errors.Is(err, context.DeadlineExceeded):
 		n.late[d.number] = late
 		return offer{}, &AbortError{keyOf(d.pod).String(), n.Name, late}

@@ -125,7 +125,7 @@ func (c *Cluster) addNodes(s *snapshot.Snapshot) error {
 	if c.minor >= 38 {
 		c.names, list = capacities.New(list)
 	}
-	devices, err := inventory.New(list)
+	devices, err := inventory.New(list, c.features)
 	if err != nil {
 		return err
 	}

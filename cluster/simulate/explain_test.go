@@ -392,6 +392,60 @@ func TestCountersOfAPoolAreExplained(t *testing.T) {
 	}
 }
 
+// The scheduler allocates no device of a pool that is invalid, and says no more than that there is one.
+func TestInvalidPoolIsExplained(t *testing.T) {
+	const set, wrong = "{name: card, counters: {slots: {value: 4}}}", "pool n1 of driver d is invalid: "
+	consumes := func(set, counter string) string {
+		return "{name: d1, consumesCounters: [{counterSet: " + set + ", counters: {" + counter + ": {value: 1}}}]}"
+	}
+	pool := func(devices, sets string) string {
+		counters := strings.NewReplacer("{name: d-slice}", "{name: d-counters}", "devices: []", "sharedCounters: ["+sets+"]").Replace(slice("d", ""))
+		counters, _, _ = strings.Cut(counters, "---")
+		return strings.ReplaceAll(slice("d", "", devices)+"\n---"+counters+"\n---", "resourceSliceCount: 1", "resourceSliceCount: 2")
+	}
+	for name, row := range map[string]struct{ slices, want string }{
+		"one name twice":  {slice("d", "", "{name: d1}", "{name: d2}", "{name: d1}"), wrong + "two devices are called d1"},
+		"one set twice":   {pool(consumes("card", "slots"), set+", "+set), wrong + "two counter sets are called card"},
+		"no such set":     {pool(consumes("gone", "slots"), set), wrong + "device d1 consumes counters of gone, and there is no such counter set"},
+		"no such counter": {pool(consumes("card", "gone"), set), wrong + "device d1 consumes the counter gone of card, which has no such counter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := claimingPod("p", "requests: ["+requestOf("r", "d", "")+"]")
+			const hint = "the scheduler allocates no device of an invalid pool: the driver has to publish other ResourceSlices"
+			expectBlocked(t, explain(t, row.slices, nodeWith("n1", "", ""), pod), funnel.StageDriver, row.want, hint)
+			// It does not hide what is in the way of other drivers.
+			zones := zonedNode("n1", []zone{{8, 1, "8Gi"}})
+			two := claimingPod("p", "requests: ["+zoneRequest("a", "cpu: 5")+", "+zoneRequest("b", "cpu: 5")+"]")
+			expectBlocked(t, explain(t, row.slices, zones, zoneClass, two), funnel.StageTogether, "each request fits alone, but not all of them together", "")
+			wantReason(t, run(t, row.slices, zones, zoneClass, two), "p", "each request fits alone, but not all of them together")
+		})
+	}
+}
+
+// A pool of several nodes may have a device of the same name on each.
+func TestPoolWithOneNameOnEachNodeIsValid(t *testing.T) {
+	two := strings.ReplaceAll(slice("d", "", "{name: d1}"), "resourceSliceCount: 1", "resourceSliceCount: 2")
+	other, _, _ := strings.Cut(strings.NewReplacer("name: d-slice", "name: other", "nodeName: n1", "nodeName: n2").Replace(two), "---")
+	if e := explain(t, two, "---", other, "---", nodeWith("n1", "", ""), nodeWith("n2", "", ""), claimingPod("p", "requests: ["+requestOf("r", "d", "")+"]")); e.Node != "n1" {
+		t.Errorf("%s: %+v", e.Sentence, e.Nodes)
+	}
+}
+
+func TestDeviceWithBindingConditionsNeedsTheGate(t *testing.T) {
+	s := read(t, slice("d", "", "{name: d1, bindingConditions: [Attached], bindingFailureConditions: [Broken]}"), nodeWith("n1", "", ""), claimingPod("p", "requests: ["+requestOf("r", "d", "")+"]"))
+	e, err := cluster(t, s, "DRADeviceBindingConditions=false").ExplainPod(t.Context(), s.Pod("default", "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectBlocked(t, e, funnel.StageCapacity, "request r: the devices have binding conditions, and the feature gate DRADeviceBindingConditions is off", "")
+	s = read(t, slice("d", "", "{name: d1, bindingConditions: [Attached], bindingFailureConditions: [Broken]}", "{name: d2}"), nodeWith("n1", "", ""),
+		claimingPod("p", "requests: ["+requestOf("r", "d", ", allocationMode: All")+"]"))
+	e, err = cluster(t, s, "DRADeviceBindingConditions=false").ExplainPod(t.Context(), s.Pod("default", "p"))
+	if err != nil || e.Node != "n1" || e.Nodes[0].Requests[0].Wanted != 1 || e.Nodes[0].Requests[0].Blocks != "" {
+		t.Errorf("all devices: %s %+v, %v", e.Sentence, e.Nodes, err)
+	}
+}
+
 // The pod fits, and a hint says when the scheduler tries again.
 func TestAPodThatTheSchedulerDoesNotLookAt(t *testing.T) {
 	for status, hints := range map[string]int{

@@ -85,7 +85,7 @@ func (c *Cluster) firstFault(n *node, claims []*resourceapi.ResourceClaim) (f fa
 				for l := range n.Devices {
 					d := &n.Devices[l]
 					wrong := capacities.Fault(d.Slice.Spec.Driver, d.Device, a.Capacity)
-					if wrong == nil || d.Incomplete != "" || !all && n.state.HeldWhole(d.ID) {
+					if wrong == nil || d.Unusable() != "" || !all && n.state.HeldWhole(d.ID) {
 						continue
 					}
 					if selected, err := c.passes(a, d); err != nil || !selected {

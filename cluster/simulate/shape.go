@@ -46,7 +46,7 @@ func (s shapes) of(n *node, inv *inventory.Inventory) *shape {
 		}
 	}
 	text, err := json.Marshal(specs)
-	if err != nil || slices.ContainsFunc(n.Devices, func(d inventory.Device) bool { return d.Incomplete != "" }) {
+	if err != nil || slices.ContainsFunc(n.Devices, func(d inventory.Device) bool { return d.Unusable() != "" }) {
 		return nil // without a shape, every node is asked
 	}
 	if s[string(text)] == nil {

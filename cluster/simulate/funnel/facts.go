@@ -70,7 +70,7 @@ type request struct {
 type fit struct {
 	*inventory.Device
 	selected bool
-	small    bool // the request is for all devices, and this one has less than it asks for even if nobody holds any
+	small    bool // the request is for all devices, and this one would not be enough even if nobody held any of it
 	fails    []Stage
 	lacks    []shortage
 }
@@ -138,7 +138,7 @@ func (v *View) ask(a requests.Alternative, entry string) *request {
 func (v *View) fit(r *request, class *resourceapi.DeviceClass, d *inventory.Device) fit {
 	f := fit{Device: d}
 	switch {
-	case r.driver != "" && d.Slice.Spec.Driver != r.driver || d.Incomplete != "":
+	case r.driver != "" && d.Slice.Spec.Driver != r.driver || d.Unusable() != "":
 		f.fails = append(f.fails, StageDriver)
 	case !v.selects(class.Spec.Selectors, d):
 		f.fails = append(f.fails, StageClass)
@@ -146,7 +146,7 @@ func (v *View) fit(r *request, class *resourceapi.DeviceClass, d *inventory.Devi
 		f.fails = append(f.fails, StageSelector)
 	default:
 		f.selected = true
-		f.small = r.Mode == resourceapi.DeviceAllocationModeAll && v.Features.ConsumableCapacity && slices.ContainsFunc(v.capacityShortages(r.Alternative, d), shortage.always)
+		f.small = r.Mode == resourceapi.DeviceAllocationModeAll && slices.ContainsFunc(v.shortages(r.Alternative, d), shortage.always)
 		if v.Features.DeviceTaints && slices.ContainsFunc(d.Taints, r.refuses) {
 			f.fails = append(f.fails, StageTaint)
 		}

@@ -102,10 +102,12 @@ func (f *Facts) judgeStage(r *request, stage Stage) []Finding {
 }
 
 func (r *request) judgeDriver(out []fit) Cause {
-	i := slices.IndexFunc(out, func(d fit) bool { return d.Incomplete != "" && (r.driver == "" || d.Slice.Spec.Driver == r.driver) })
+	i := slices.IndexFunc(out, func(d fit) bool { return d.Unusable() != "" && (r.driver == "" || d.Slice.Spec.Driver == r.driver) })
 	switch {
-	case i >= 0:
+	case i >= 0 && out[i].Incomplete != "":
 		return incompletePool{out[i].Incomplete}
+	case i >= 0:
+		return invalidPool{out[i].Invalid}
 	case len(r.devices) == 0:
 		return noDevices{}
 	case r.driver == "":

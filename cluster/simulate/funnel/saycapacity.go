@@ -110,7 +110,11 @@ func simplify(name string) string {
 }
 
 func (c gateOff) String() string {
-	return fmt.Sprintf("the devices consume counters, and the feature gate %s is off", c.gate)
+	what := "consume counters"
+	if c.gate == bindingGate {
+		what = "have binding conditions"
+	}
+	return fmt.Sprintf("the devices %s, and the feature gate %s is off", what, c.gate)
 }
 
 func (c fewCounters) String() string {

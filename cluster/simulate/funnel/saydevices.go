@@ -12,6 +12,7 @@ import (
 // Causes in the stages before and after the capacities, in the order of the stages.
 type (
 	incompletePool struct{ text string }
+	invalidPool    struct{ text string }
 	noDevices      struct{}
 	fewDevices     struct{ has int }
 	noMoreDevices  struct{ driver string }
@@ -32,6 +33,12 @@ func (c incompletePool) String() string { return c.text }
 
 func (incompletePool) Hint() string {
 	return "the scheduler allocates no device of a pool until all its ResourceSlices exist: check that the driver publishes them"
+}
+
+func (c invalidPool) String() string { return c.text }
+
+func (invalidPool) Hint() string {
+	return "the scheduler allocates no device of an invalid pool: the driver has to publish other ResourceSlices"
 }
 
 func (noDevices) String() string { return "the node has no devices" }

@@ -8,8 +8,11 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/simulate/requests"
 )
 
-// partitionableGate is the feature gate for counters.
-const partitionableGate = "DRAPartitionableDevices"
+// Feature gates without which devices are ignored that have counters or binding conditions.
+const (
+	partitionableGate = "DRAPartitionableDevices"
+	bindingGate       = "DRADeviceBindingConditions"
+)
 
 // shortage is a capacity or counter that is not sufficient on a device.
 type shortage struct {
@@ -17,7 +20,7 @@ type shortage struct {
 	name    string
 	missing bool   // the device does not have the capacity
 	counter bool   // a counter that devices of the pool share
-	gate    string // the feature gate without which counters do not work
+	gate    string // the feature gate without which the device is ignored
 	named   bool   // the request names the capacity; otherwise the device's default is charged
 	asked   resource.Quantity
 	charged resource.Quantity // asked, rounded by the device's policy
@@ -35,8 +38,11 @@ func (v *View) shortages(a requests.Alternative, d *inventory.Device) (list []sh
 	if v.Features.ConsumableCapacity {
 		list = v.capacityShortages(a, d)
 	}
+	if !v.Features.DeviceBindingAndStatus && len(d.BindingConditions) > 0 {
+		list = append(list, shortage{device: d, name: bindingGate, gate: bindingGate, counter: true})
+	}
 	if !v.Features.PartitionableDevices && len(d.ConsumesCounters) > 0 {
-		return append(list, shortage{device: d, gate: partitionableGate, counter: true})
+		return append(list, shortage{device: d, name: partitionableGate, gate: partitionableGate, counter: true})
 	}
 	return append(list, v.counterShortages(d)...)
 }
@@ -71,8 +77,11 @@ func (v *View) capacityShortages(a requests.Alternative, d *inventory.Device) (l
 	return list
 }
 
-// always reports whether the capacity would not be sufficient if nobody held any of it.
-func (s shortage) always() bool { return s.missing || s.limit != nil || s.charged.Cmp(s.value) > 0 }
+// always reports whether the capacity would not be sufficient if nobody held any of it, or
+// the device is ignored anyway.
+func (s shortage) always() bool {
+	return s.missing || s.limit != nil || s.gate == bindingGate || !s.counter && s.charged.Cmp(s.value) > 0
+}
 
 // charge returns what the request takes from the device. If that exceeds the policy's
 // maximum, it returns the maximum as the limit.

@@ -1,7 +1,10 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -16,15 +19,18 @@ type Device struct {
 	*resourceapi.Device
 	Slice *resourceapi.ResourceSlice
 	ID    allocation.DeviceID
-	// Incomplete says which slices of the pool are missing; "" means none. The scheduler
-	// allocates no device of an incomplete pool.
-	Incomplete string
+	// Incomplete says which slices of the pool are missing, and Invalid what is wrong with
+	// them; "" means nothing. The scheduler allocates no device of such a pool.
+	Incomplete, Invalid string
 
 	order int // its number in the inventory, which identifies it
 }
 
 // Shared reports whether several claims can hold parts of the device.
 func (d *Device) Shared() bool { return ptr.Deref(d.AllowMultipleAllocations, false) }
+
+// Unusable returns why the scheduler allocates no device of the pool, or "".
+func (d *Device) Unusable() string { return cmp.Or(d.Incomplete, d.Invalid) }
 
 // devicesFor returns the devices in the current slices that the node can see, in the
 // order of the slices.
@@ -34,7 +40,9 @@ func (p *Pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) 
 	if wanted := current[0].Spec.Pool.ResourceSliceCount; wanted != int64(len(current)) {
 		incomplete = fmt.Sprintf("pool %s of driver %s is incomplete: %d of %d ResourceSlices exist", p.ID.Name, p.ID.Driver, len(current), wanted)
 	}
+	names, invalid := make(map[string]bool), ""
 	for _, slice := range current {
+		before := len(list)
 		whole := seenBy(node, ptr.Deref(slice.Spec.NodeName, ""), ptr.Deref(slice.Spec.AllNodes, false), slice.Spec.NodeSelector)
 		for i := range slice.Spec.Devices {
 			d := &slice.Spec.Devices[i]
@@ -42,11 +50,54 @@ func (p *Pool) devicesFor(node *corev1.Node, order map[*resourceapi.Device]int) 
 				seenBy(node, ptr.Deref(d.NodeName, ""), ptr.Deref(d.AllNodes, false), d.NodeSelector)
 			if whole || alone {
 				id := allocation.MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, d.Name)
-				list = append(list, Device{d, slice, id, incomplete, order[d]})
+				list = append(list, Device{d, slice, id, incomplete, "", order[d]})
+			}
+		}
+		for i := range slice.Spec.Devices {
+			name := slice.Spec.Devices[i].Name
+			if len(list) > before && names[name] { // the allocator compares only slices with devices for the node
+				invalid = p.invalid("two devices are called %s", name)
+			}
+			names[name] = names[name] || len(list) > before
+		}
+	}
+	for i := range list {
+		list[i].Invalid = cmp.Or(invalid, p.counters)
+	}
+	return list
+}
+
+func (p *Pool) invalid(format string, args ...any) string {
+	return fmt.Sprintf("pool %s of driver %s is invalid: ", p.ID.Name, p.ID.Driver) + fmt.Sprintf(format, args...)
+}
+
+// invalidCounters returns what is wrong with the counters of the pool, or "".
+func (p *Pool) invalidCounters() string {
+	sets := make(map[string]map[string]resourceapi.Counter)
+	for _, slice := range p.current() {
+		for _, set := range slice.Spec.SharedCounters {
+			if _, has := sets[set.Name]; has {
+				return p.invalid("two counter sets are called %s", set.Name)
+			}
+			sets[set.Name] = set.Counters
+		}
+	}
+	for _, slice := range p.current() {
+		for _, device := range slice.Spec.Devices {
+			for _, consumed := range device.ConsumesCounters {
+				set, has := sets[consumed.CounterSet]
+				if !has {
+					return p.invalid("device %s consumes counters of %s, and there is no such counter set", device.Name, consumed.CounterSet)
+				}
+				for _, name := range slices.Sorted(maps.Keys(consumed.Counters)) {
+					if _, has := set[name]; !has {
+						return p.invalid("device %s consumes the counter %s of %s, which has no such counter", device.Name, name, consumed.CounterSet)
+					}
+				}
 			}
 		}
 	}
-	return list
+	return ""
 }
 
 // current returns the slices of the newest generation. There is at least one.

@@ -23,6 +23,7 @@ type Pool struct {
 	Slices []*resourceapi.ResourceSlice
 
 	allocatable allocation.Slices // the same, for the allocator
+	counters    string            // what is wrong with their counters, or ""
 }
 
 // Inventory is all pools, by the nodes that can see them.
@@ -35,7 +36,7 @@ type Inventory struct {
 
 // New returns the inventory of the slices, and keeps the slices. It refuses slices that
 // would make the scheduler fail for every pod.
-func New(list []*resourceapi.ResourceSlice) (*Inventory, error) {
+func New(list []*resourceapi.ResourceSlice, features allocation.Features) (*Inventory, error) {
 	inv := &Inventory{
 		pools: make(map[PoolID]*Pool),
 		local: make(map[string][]*Pool),
@@ -72,6 +73,9 @@ func New(list []*resourceapi.ResourceSlice) (*Inventory, error) {
 	}
 	for _, p := range inv.pools {
 		p.allocatable = allocation.NewSlices(p.Slices)
+		if features.PartitionableDevices {
+			p.counters = p.invalidCounters()
+		}
 	}
 	return inv, nil
 }

@@ -23,7 +23,7 @@ type node struct {
 
 // read returns the nodes of the objects.
 func read(objects *snapshot.Snapshot, wish manifest.Wish) (nodes []node, err error) {
-	all, err := inventory.New(objects.Slices)
+	all, err := inventory.New(objects.Slices, allocation.DefaultFeatures())
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func read(objects *snapshot.Snapshot, wish manifest.Wish) (nodes []node, err err
 				if err != nil {
 					return nil, fmt.Errorf("select device %s: %w", d.ID, err)
 				}
-				if matches && d.Incomplete == "" {
+				if matches && d.Unusable() == "" {
 					selected[class] = append(selected[class], d)
 				}
 			}
