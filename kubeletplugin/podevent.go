@@ -20,12 +20,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
-const (
-	// podEventTries spans about two minutes. An event that the API server does not
-	// accept in that time is dropped.
-	podEventTries   = 10
-	eventNameLength = 200 // limit of the pod's name in the event's name, in bytes
-)
+// podEventTries spans about two minutes. An event that the API server does not
+// accept in that time is dropped.
+const podEventTries = 10
 
 // podEvent is an event that every pod of a claim gets.
 type podEvent struct {
@@ -104,7 +101,7 @@ func (e *podEvents) event(event podEvent, claim *resourceapi.ResourceClaim, pod 
 	object := newEvent(e.nodeName, event.kind, event.reason, event.note)
 	object.ObjectMeta = metav1.ObjectMeta{
 		Namespace: claim.Namespace,
-		Name:      fmt.Sprintf("%s.%x", cut(pod.Name, eventNameLength), event.at.UnixNano()),
+		Name:      deviceclasses.EventName(pod.Name, string(pod.UID), string(event.claimUID), fmt.Sprint(event.at.UnixNano()), event.reason, event.note),
 	}
 	object.EventTime = metav1.NewMicroTime(event.at)
 	object.Action = "Watch"

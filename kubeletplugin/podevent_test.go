@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -97,6 +98,37 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 			return slices.Equal(got, want)
 		}) {
 			t.Errorf("events %q, want %q", got, want)
+		}
+	})
+}
+
+// A container with two claims loses both partitions in one look.
+func TestFaultsOfOneMomentAreToldEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		name := strings.Repeat("a", deviceclasses.EventPodLength-1) + "-b" // no name of an event may have a dash before the dot
+		var claims []runtime.Object
+		for _, of := range []string{"c", "d"} {
+			claim := withShare(of, types.UID("uid-"+of))
+			claim.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: "pod-a"}}
+			claims = append(claims, claim)
+		}
+		api := fake.NewClientset(claims...)
+		events := newPodEvents(api, node, eventPace())
+		go events.run(t.Context())
+		for _, of := range []string{"c", "d"} {
+			grant := ledger.Grant{Namespace: "default", Name: of, UID: types.UID("uid-" + of)}
+			events.tell(grant, deviceclasses.FaultPartitionInvalid, false, time.Unix(1000, 0), cpuset.New(2), "root invalid", time.Second)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		list, err := api.EventsV1().Events("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 2 {
+			t.Fatalf("%d events, %v, want one of each claim", len(list.Items), err)
+		}
+		for _, event := range list.Items {
+			if faults := validation.IsDNS1123Subdomain(event.Name); len(faults) > 0 {
+				t.Errorf("name %s: %s", event.Name, faults)
+			}
 		}
 	})
 }

@@ -2,9 +2,7 @@ package templates
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsapi "k8s.io/api/events/v1"
@@ -28,10 +26,7 @@ const (
 	eventsAtOnce    = 50
 )
 
-const (
-	noteLength = 1024 // limit of note, in bytes
-	nameLength = 200  // of the pod, in the name of the event
-)
+const noteLength = 1024 // limit of note, in bytes
 
 // events says on pods what is wrong with their templates. What is said twice is one event.
 type events struct {
@@ -53,10 +48,8 @@ func (e events) tell(ctx context.Context, pod *corev1.Pod, why string) (said boo
 	note := message.Short(fmt.Sprintf("ResourceClaimTemplate %s: %s", translate.TemplateOf(pod), why), noteLength)
 	logger := klog.FromContext(ctx).WithValues("pod", klog.KObj(pod), "note", note)
 	logger.Info("Template is not as it should be")
-	hash := sha256.Sum256([]byte(string(pod.UID) + note))
-	name := strings.TrimRight(pod.Name[:min(len(pod.Name), nameLength)], "-.") // a part of a name may end so, and a name may not
 	_, err := e.client.EventsV1().Events(pod.Namespace).Create(ctx, &eventsapi.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: pod.Namespace, Name: fmt.Sprintf("%s.%x", name, hash[:8])},
+		ObjectMeta:          metav1.ObjectMeta{Namespace: pod.Namespace, Name: deviceclasses.EventName(pod.Name, string(pod.UID), note)},
 		EventTime:           metav1.NowMicro(),
 		ReportingController: deviceclasses.DriverName, ReportingInstance: e.instance,
 		Type: corev1.EventTypeWarning, Reason: Reason, Action: "Translate", Note: note,
