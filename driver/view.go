@@ -101,9 +101,9 @@ func (d *Driver) List() ledger.List { return d.shown.Load().grants }
 
 // Pinned is what claims give one container.
 type Pinned struct {
-	CPUs         cpuset.Set     // of all shares, without idle CPUs unless a partition has them; no CPUs: memory only
+	CPUs         cpuset.Set     // of all shares, or of those that are not mixed; without idle CPUs unless a partition has them; no CPUs: memory only
 	Mems         cpuset.Set     // that its memory must come from; empty if it may come from any NUMA node
-	Mixed        bool           // the container runs on the SharedPool as well
+	Mixed        bool           // the container runs on the SharedPool as well; not if a share that is not mixed gives it CPUs
 	MemoryPolicy string         // as in ZoneShare; that of the last share that has one
 	PolicyMems   cpuset.Set     // that the MemoryPolicy is about: the Mems for bind, else the NUMA nodes of all shares
 	Claims       []string       // namespace/name, ascending, each once
@@ -141,20 +141,33 @@ func (p *Pinned) Environment() []string {
 	}
 	shares := make([]cdi.Share, 0, len(p.Shares))
 	for _, share := range p.Shares {
-		shares = append(shares, share.Spec(false)) // the environment is the same in all modes
+		spec := share.Spec(false) // the environment is the same in all modes
+		if zone, is := spec.Kind.(*cdi.Zone); is && zone.Mixed && p.alone() {
+			spec.Kind = &cdi.Zone{Mems: zone.Mems}
+		}
+		shares = append(shares, spec)
 	}
 	return cdi.Environment(shares)
 }
+
+// alone reports whether the hook keeps the container on the CPUs of shares that are not mixed.
+// Then it does not run on those of mixed ones.
+func (p *Pinned) alone() bool { return !p.Mixed && !p.CPUs.IsEmpty() }
 
 func (p *Pinned) add(share *ledger.ZoneShare, by Exclusivity) {
 	cpus := share.RunCPUs()
 	if by == ExclusivityKernel && share.KernelExclusive() {
 		cpus = share.CPUs // the cpuset is the partition, which keeps other tasks off the idle CPUs
 	}
-	p.CPUs = p.CPUs.Union(cpus)
+	switch {
+	case share.Mixed && p.alone():
+	case p.Mixed && !share.Mixed && !cpus.IsEmpty():
+		p.CPUs, p.Mixed = cpus, false
+	default:
+		p.CPUs, p.Mixed = p.CPUs.Union(cpus), p.Mixed || share.Mixed
+	}
 	p.Mems = p.Mems.Union(share.Binds())
 	p.PolicyMems = p.PolicyMems.Union(share.Mems())
-	p.Mixed = p.Mixed || share.Mixed
 	if share.MemoryPolicy != "" {
 		p.MemoryPolicy = share.MemoryPolicy
 	}

@@ -183,9 +183,18 @@ func TestPinnedIsTheUnionOfTheDevices(t *testing.T) {
 		"both of a claim": {[]string{"dra.numa/claim=uid-a_m_numa-2", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{
 			CPUs: set(2, 3), Mems: set(0, 2), PolicyMems: set(0, 2), MemoryPolicy: "bind", Claims: []string{"default/a"},
 		}, "DRA_NUMA_CPUS=2-3 DRA_NUMA_MEMS=0,2"},
-		"of two claims": {[]string{"x/y=z", "dra.numa/claim=uid-b_r_numa-1", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{
-			CPUs: set(2, 3, 4, 5), Mems: set(0, 1), PolicyMems: set(0, 1), Mixed: true, MemoryPolicy: "bind", Claims: []string{"default/a", "default/b"},
-		}, "DRA_NUMA_CPUS=2-5 DRA_NUMA_MEMS=0-1 DRA_NUMA_SHARED_CPUS=0-1,6-7"},
+		"of two claims": {[]string{"x/y=z", "dra.numa/claim=uid-c_r_numa-1", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{
+			CPUs: set(2, 3, 6, 7), Mems: set(0), PolicyMems: set(0), MemoryPolicy: "bind", Claims: []string{"default/a", "default/c"},
+		}, "DRA_NUMA_CPUS=2-3,6-7 DRA_NUMA_MEMS=0"},
+		"mixed, and CPUs": {[]string{"dra.numa/claim=uid-b_r_numa-1", "dra.numa/claim=uid-a_r_numa-0"}, Pinned{
+			CPUs: set(2, 3), Mems: set(0, 1), PolicyMems: set(0, 1), MemoryPolicy: "bind", Claims: []string{"default/a", "default/b"},
+		}, "DRA_NUMA_CPUS=2-3 DRA_NUMA_MEMS=0-1"},
+		"mixed, and CPUs of a claim after it": {[]string{"dra.numa/claim=uid-b_r_numa-1", "dra.numa/claim=uid-c_r_numa-1"}, Pinned{
+			CPUs: set(6, 7), Mems: set(1), PolicyMems: set(1), Claims: []string{"default/b", "default/c"},
+		}, "DRA_NUMA_CPUS=6-7 DRA_NUMA_MEMS=1"},
+		"mixed, and memory": {[]string{"dra.numa/claim=uid-b_r_numa-1", "dra.numa/claim=uid-a_m_numa-2"}, Pinned{
+			CPUs: set(4, 5), Mems: set(1, 2), PolicyMems: set(1, 2), Mixed: true, MemoryPolicy: "bind", Claims: []string{"default/a", "default/b"},
+		}, "DRA_NUMA_CPUS=4-5 DRA_NUMA_MEMS=1-2 DRA_NUMA_SHARED_CPUS=0-1,6-7"},
 		"CPUs only": {[]string{"dra.numa/claim=uid-c_r_numa-1"}, Pinned{
 			CPUs: set(6, 7), PolicyMems: set(1), Claims: []string{"default/c"},
 		}, "DRA_NUMA_CPUS=6-7 DRA_NUMA_MEMS="},
