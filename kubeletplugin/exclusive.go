@@ -92,7 +92,7 @@ func whyNoPartition(share ledger.Share, kernel bool) (reason, message string) {
 	case zone.Partition == deviceclasses.PartitionNone:
 		return reasonPartitionNone, "the claim asks for no partition"
 	case share.Scope() == ledger.ScopeShared:
-		return reasonShared, "only some containers of the pod use the claim, or several pods use it"
+		return reasonShared, "only some containers of the pod use the claim, or several pods use it, or a container of the pod also has CPUs that are in another partition, or in none"
 	case !kernel:
 		return reasonNotSupported, "the node does not use cpuset partitions, which need Linux 6.11 or newer"
 	}

@@ -43,6 +43,7 @@ func TestConditionExclusive(t *testing.T) {
 		"two pods, pooled":          {plain, keeping{node: kernel, partition: downgraded, others: sharedPoolKept}, reasonSharedPool, "more than one pod"},
 		"two pods, refused":         {plain, keeping{node: kernel, partition: downgraded, others: sharedPoolRefused}, reasonRuntimeRefused, "more than one pod"},
 		"some containers":           {shared, keeping{node: kernel}, reasonShared, "some containers"},
+		"CPUs of other claims":      {shared, keeping{node: kernel}, reasonShared, "or a container of the pod also has CPUs that are in another partition, or in none"},
 		"some containers, pooled":   {shared, keeping{node: kernel, others: sharedPoolKept}, reasonSharedPool, "some containers"},
 		"some containers, refused":  {shared, keeping{node: kernel, others: sharedPoolRefused}, reasonRuntimeRefused, "some containers"},
 		"container, refused":        {plain, keeping{node: kernel, others: sharedPoolRefused}, reasonKernelPartition, "kernel"},
