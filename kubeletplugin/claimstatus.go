@@ -88,20 +88,18 @@ func (s *claimStatuses) set(claim *resourceapi.ResourceClaim, grant ledger.Grant
 	s.check(grant.UID, status)
 }
 
-// share takes all grants, because preparing one claim can change the scope of another
-// claim's shares.
+// share takes all grants, because what one has changes without Prepare, or when another claim
+// is prepared.
 func (s *claimStatuses) share(grants ledger.List) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, grant := range grants {
-		if status := s.claims[grant.UID]; status != nil && !slices.EqualFunc(status.grant.Shares, grant.Shares, sameScope) {
+		if status := s.claims[grant.UID]; status != nil && !slices.EqualFunc(status.grant.Shares, grant.Shares, ledger.Share.Equal) {
 			status.grant = grant.Grant
 			s.check(grant.UID, status)
 		}
 	}
 }
-
-func sameScope(a, b ledger.Share) bool { return a.Scope() == b.Scope() }
 
 // recover takes the grants that existed before this daemon, and the answers of the API
 // server about their claims, which may be incomplete. If claims is nil, recover does

@@ -507,6 +507,52 @@ func TestClaimStatusFollowsTheScope(t *testing.T) {
 	})
 }
 
+// What a claim has of a function, or which interrupts are on its CPUs, changes while it runs.
+func TestClaimStatusFollowsTheRecord(t *testing.T) {
+	c, claim := newCluster(), allocated("c", "uid-1")
+	if _, err := c.ResourceV1().ResourceClaims("default").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s := startServed(t, c, t.TempDir(), t.TempDir())
+	grant, _, err := s.driver.Prepare(claim, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone := *grant.Shares[0].Zone()
+	zone.Why = "another record"
+	stale := grant
+	stale.Shares = slices.Clone(grant.Shares)
+	stale.Shares[0].Kind = &zone
+	s.statuses.set(claim, stale)
+	expect := func(want string, updates int) {
+		t.Helper()
+		var data string
+		if !until(10*time.Second, func() bool {
+			current, err := c.ResourceV1().ResourceClaims("default").Get(t.Context(), "c", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(current.Status.Devices) > 0 {
+				data = string(current.Status.Devices[0].Data.Raw)
+			}
+			return strings.Contains(data, want)
+		}) {
+			t.Errorf("data %s, want %s", data, want)
+		}
+		if got := slices.DeleteFunc(c.Actions(), func(a clienttesting.Action) bool { return !a.Matches("update", "resourceclaims") }); len(got) != updates {
+			t.Errorf("%d updates of claims, want %d", len(got), updates)
+		}
+	}
+	expect("another record", 1)
+	for range 3 {
+		s.Observe(nil)
+	}
+	expect(grant.Shares[0].Zone().Why, 2)
+	s.Observe(nil)
+	time.Sleep(100 * time.Millisecond)
+	expect(grant.Shares[0].Zone().Why, 2)
+}
+
 // inState is what became of the only cgroup of claim uid-c, with CPU 4.
 func inState(state cgroupState) partitionStates {
 	state.given = pin.Pinning{CPUs: cpuset.New(4)}

@@ -186,6 +186,7 @@ func (p *Plugin) Observe(live []pin.Live) {
 	partitions.withIgnored(p.ignored)
 	p.counters.see(live, partitions)
 	p.statuses.observe(partitions, p.sharedPoolState())
+	p.statuses.share(p.driver.List())
 	p.seeUnexplained()
 	p.statuses.forgetReleased(func(claimUID types.UID) bool {
 		_, held := p.driver.Grant(claimUID)
