@@ -92,6 +92,9 @@ func (u *functions) reread(machine *numa.Machine, claim types.UID, f *ledger.Fun
 	case err != nil || u.isRebinding(f):
 		return f // the next look knows more; meanwhile the hook compares
 	default:
+		if len(access.Interfaces) > 0 { // those in the network namespace of a pod are not seen
+			now.Interfaces = access.Interfaces
+		}
 		if f.CDIDevice == "" {
 			now.Nodes = access.All()
 		}

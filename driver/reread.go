@@ -14,10 +14,11 @@ import (
 
 // A CDI spec names devices by number, and the kubelet prepares nothing when a container starts
 // again. The kernel gives a number that is free to the next device: a drive was swapped, or
-// virtual functions were made anew. So the nodes of functions are read again and again.
+// virtual functions were made anew. So the nodes of functions are read again and again, and the
+// names of their network interfaces.
 
-// RereadFunctions compares the device nodes of all functions on record with those that they
-// have now, and writes the CDI specs anew that differ. A function that is gone leaves its
+// RereadFunctions compares the device nodes and interfaces of all functions on record with those
+// that they have now, and writes the CDI specs anew that differ. A function that is gone leaves its
 // spec. News has one clause for each function that has changed.
 func (d *Driver) RereadFunctions() (news []string, err error) {
 	d.mu.Lock()
@@ -77,10 +78,12 @@ func (d *Driver) rereadFunctions(except types.UID) (news []string, err error) {
 
 // since says how a function has changed.
 func since(before, now *ledger.FunctionShare) string {
-	switch {
+	switch same := now.Lost == before.Lost && slices.Equal(now.Nodes, before.Nodes); {
 	case now.Lost && !before.Lost:
 		return "it is gone, or has devices that containers of another claim may have; no container of the claim can start"
-	case now.Lost == before.Lost && slices.Equal(now.Nodes, before.Nodes):
+	case same && !slices.Equal(now.Interfaces, before.Interfaces):
+		return fmt.Sprintf("its network interfaces are %s now", strings.Join(now.Interfaces, ", "))
+	case same:
 		return "its former device nodes are free again"
 	}
 	return fmt.Sprintf("its device nodes are %s now", paths(now.Nodes))

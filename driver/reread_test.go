@@ -136,6 +136,42 @@ func TestAnotherKindOfDeviceIsNotGiven(t *testing.T) {
 	mustPrepare(t, driver, claim("b", functionResult("r", gpuA)))
 }
 
+// An interface that is in the network namespace of a pod is not seen on the host, and is still
+// the claim's.
+func TestInterfacesFollowTheirNames(t *testing.T) {
+	disk := pciDisk(t)
+	driver := disk.open()
+	granted := mustPrepare(t, driver, claim("a", functionResult("r", card)))
+	names := func() string {
+		pinned, _ := driver.Pinned(granted[0].CDIDeviceIDs)
+		return strings.Join(pinned.Environment(), " ")
+	}
+	for _, row := range []struct{ name, news, want string }{
+		{"ens9", "PCI function 0001:31:00.0 of claim default/a: its network interfaces are ens9 now", "DRA_NUMA_PCI=0001:31:00.0 DRA_NUMA_INTERFACES=ens9"},
+		{"", "", "DRA_NUMA_PCI=0001:31:00.0 DRA_NUMA_INTERFACES=ens9"},
+		{"ens9", "", "DRA_NUMA_PCI=0001:31:00.0 DRA_NUMA_INTERFACES=ens9"},
+	} {
+		functions := pciMachine(t).PCI
+		for i := range functions {
+			if functions[i].Address == "0001:31:00.0" {
+				functions[i].Children = nil
+				if row.name != "" {
+					functions[i].Children = []string{"net/" + row.name}
+				}
+			}
+		}
+		disk.replug(functions...)
+		news, err := driver.RereadFunctions()
+		if got := strings.Join(news, "; "); err != nil || got != row.news {
+			t.Errorf("interface %q: news %q, %v, want %q", row.name, got, err, row.news)
+		}
+		if got := names(); got != row.want {
+			t.Errorf("interface %q: environment %s, want %s", row.name, got, row.want)
+		}
+	}
+	assertConsistent(t, disk, driver)
+}
+
 // Virtual functions are made anew and get each other's numbers. Containers of both claims may
 // have both, so none starts again until one claim has ended.
 func TestFunctionsThatSwapNumbersStartNothing(t *testing.T) {

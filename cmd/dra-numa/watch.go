@@ -176,7 +176,7 @@ func (w *watcher) lookAtMachine(ctx context.Context) error {
 func (w *watcher) lookAtFunctions(ctx context.Context) error {
 	news, err := w.core.RereadFunctions()
 	for _, changed := range news {
-		klog.FromContext(ctx).Info("Device nodes have changed", "finding", changed)
+		klog.FromContext(ctx).Info("PCI functions of claims have changed", "finding", changed)
 	}
 	if len(news) > 0 {
 		w.told = time.Time{} // the plugin reports it with the next look

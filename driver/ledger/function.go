@@ -103,7 +103,9 @@ func (f *FunctionShare) conflict(other Kind) string {
 	return ""
 }
 
-func (f *FunctionShare) honoured(machine *numa.Machine, _ cpuset.Set) bool { return f.find(machine) != nil }
+func (f *FunctionShare) honoured(machine *numa.Machine, _ cpuset.Set) bool {
+	return f.find(machine) != nil
+}
 
 func (f *FunctionShare) stray(_ string, machine *numa.Machine, _ []zones.Zone) bool {
 	return f.find(machine) == nil
