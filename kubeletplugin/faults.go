@@ -76,12 +76,15 @@ func (p *Plugin) ObserveRefusals(refusals []pin.Refusal) {
 }
 
 // ObserveIgnored takes the containers that run without the memory policy of their claim, and
-// puts an event on the claim's pods for each new one. The next Observe reports the rest. The
-// goroutine of Observe may call it.
+// puts an event on the claim's pods for each new one. The first call tells of no claim whose status
+// says so already. The next Observe reports the rest. The goroutine of Observe may call it.
 func (p *Plugin) ObserveIgnored(ignored []pin.Ignored) {
 	for _, container := range News(&p.ignored, ignored) {
-		p.tellClaim(container.Claim, deviceclasses.FaultPolicyIgnored, time.Now(), ignoredText(container.PolicyFault))
+		if !p.toldIgnored[types.UID(container.Claim.UID)] {
+			p.tellClaim(container.Claim, deviceclasses.FaultPolicyIgnored, time.Now(), ignoredText(container.PolicyFault))
+		}
 	}
+	p.toldIgnored = nil
 }
 
 // News returns what is there now and is not known yet. Then all that is there now is known.

@@ -8,6 +8,7 @@ import (
 
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
@@ -80,4 +81,37 @@ func TestIgnoredPolicyIsToldOnce(t *testing.T) {
 			t.Errorf("event %+v, want %s", event, note)
 		}
 	})
+}
+
+// A daemon that starts again does not tell of what the status of the claim says already.
+func TestIgnoredPolicyIsToldOnceAcrossRestarts(t *testing.T) {
+	for name, row := range map[string]struct {
+		reason string
+		tells  int
+	}{
+		"told of":     {deviceclasses.FaultOf(deviceclasses.FaultPolicyIgnored).Reason, 0},
+		"not told of": {reasonPolicyRequested, 1},
+	} {
+		d := recoveredDriver(t)
+		claim := allocated("c", "uid-c")
+		if _, _, err := d.Prepare(claim, nil); err != nil {
+			t.Fatal(err)
+		}
+		claim.Status.Devices = []resourceapi.AllocatedDeviceStatus{{Driver: driver.Name, Pool: node, Device: "numa-0", Conditions: []metav1.Condition{
+			{Type: deviceclasses.ConditionMemoryPolicy, Reason: row.reason},
+		}}}
+		events := newPodEvents(nil, node, eventPace())
+		t.Cleanup(events.queue.ShutDown)
+		p := &Plugin{driver: d, podEvents: events, toldIgnored: toldIgnored(map[types.UID]*resourceapi.ResourceClaim{"uid-c": claim, "uid-d": nil})}
+		for range 2 {
+			p.ObserveIgnored([]pin.Ignored{someIgnored})
+		}
+		if got := events.queue.Len(); got != row.tells {
+			t.Errorf("%s: %d events, want %d", name, got, row.tells)
+		}
+		p.ObserveIgnored([]pin.Ignored{someIgnored, {Cgroup: "pod/d", Claim: someIgnored.Claim, PolicyFault: someIgnored.PolicyFault}})
+		if got := events.queue.Len(); got != row.tells+1 {
+			t.Errorf("%s: %d events after another container, want %d", name, got, row.tells+1)
+		}
+	}
 }

@@ -105,6 +105,8 @@ type Plugin struct {
 	blocked    blockedWatch
 	refusals   []pin.Refusal // that pods have an event about
 	ignored    []pin.Ignored // the same
+
+	toldIgnored map[types.UID]bool // claims that the daemon of before has told of; nil after the first look
 }
 
 // Start registers the driver with the kubelet and begins to publish. From then on the
@@ -124,7 +126,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		health:    newHealth(),
 		sockets:   socketsOf(options),
 		looks:     looks{began: time.Now()},
-		recovered: options.Claims,
+		recovered: options.Claims, toldIgnored: toldIgnored(options.Claims),
 	}
 	p.unpinned = newUnpinned(options.Client, nodeName, func(grant ledger.Grant, container string, at time.Time) {
 		p.podEvents.tell(grant, deviceclasses.FaultNotPinned, false, at, container)

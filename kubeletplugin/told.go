@@ -1,6 +1,7 @@
 package kubeletplugin
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi/pin"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 )
 
@@ -44,6 +46,18 @@ func toldFaults(claims map[types.UID]*resourceapi.ResourceClaim, grants []ledger
 				})
 			}
 		}
+	}
+	return told
+}
+
+// toldIgnored returns the claims whose statuses say that a container ignores the memory policy.
+func toldIgnored(claims map[types.UID]*resourceapi.ResourceClaim) map[types.UID]bool {
+	told := make(map[types.UID]bool)
+	for claimUID, claim := range claims {
+		told[claimUID] = claim != nil && claim.UID == claimUID && slices.ContainsFunc(claim.Status.Devices, func(device resourceapi.AllocatedDeviceStatus) bool {
+			condition := meta.FindStatusCondition(device.Conditions, deviceclasses.ConditionMemoryPolicy)
+			return device.Driver == driver.Name && condition != nil && condition.Reason == deviceclasses.FaultOf(deviceclasses.FaultPolicyIgnored).Reason
+		})
 	}
 	return told
 }
