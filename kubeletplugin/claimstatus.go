@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -144,11 +143,17 @@ func (s *claimStatuses) forget(claimUID types.UID) {
 }
 
 // forgetReleased forgets the claims that hold nothing any more, also if nobody has unprepared
-// them. A claim has its grant before it has a status.
-func (s *claimStatuses) forgetReleased(held func(types.UID) bool) {
+// them, and returns them. A claim has its grant before it has a status.
+func (s *claimStatuses) forgetReleased(held func(types.UID) bool) (released []types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.claims, func(claimUID types.UID, _ *claimStatus) bool { return !held(claimUID) })
+	for claimUID := range s.claims {
+		if !held(claimUID) {
+			delete(s.claims, claimUID)
+			released = append(released, claimUID)
+		}
+	}
+	return released
 }
 
 // check queues a write if one is needed. The caller holds the lock.

@@ -160,8 +160,29 @@ func (f metadataFile) inUse(ctx context.Context, client kubernetes.Interface, no
 // RemoveAllMetadata removes the CDI specs of all metadata, also half-written ones. The files
 // that they mount are in the plugin directory. No container of a claim may run.
 func RemoveAllMetadata(specs *os.Root) error {
+	return removeSpecs(specs, func(metadataFile) bool { return true })
+}
+
+// removeSpecsOf removes the CDI specs of the metadata of claims that nobody has unprepared. What
+// they mount stays until the daemon starts again: another claim of the same name may have it.
+func removeSpecsOf(claims []types.UID, cdiDir string) error {
+	if len(claims) == 0 {
+		return nil
+	}
+	specs, err := os.OpenRoot(cdiDir)
+	if err != nil {
+		return err
+	}
+	defer specs.Close()
+	return removeSpecs(specs, func(file metadataFile) bool { return slices.Contains(claims, file.claimUID) })
+}
+
+func removeSpecs(specs *os.Root, unused func(metadataFile) bool) error {
 	files, err := listMetadata(specs.FS(), "")
 	for _, file := range files {
+		if !unused(file) {
+			continue
+		}
 		if removed := specs.Remove(file.spec); !errors.Is(removed, fs.ErrNotExist) {
 			err = errors.Join(err, removed)
 		}

@@ -97,6 +97,7 @@ type Plugin struct {
 	counters   counters
 	sockets    sockets
 	looks      looks
+	cdiDir     string
 	cancel     context.CancelFunc
 	writing    sync.WaitGroup
 
@@ -126,6 +127,7 @@ func Start(ctx context.Context, d *driver.Driver, options Options) (*Plugin, err
 		health:    newHealth(),
 		sockets:   socketsOf(options),
 		looks:     looks{began: time.Now()},
+		cdiDir:    options.CDIDir,
 		recovered: options.Claims, toldIgnored: toldIgnored(options.Claims),
 	}
 	p.unpinned = newUnpinned(options.Client, nodeName, func(grant ledger.Grant, container string, at time.Time) {
@@ -190,10 +192,13 @@ func (p *Plugin) Observe(live []pin.Live) {
 	p.statuses.observe(partitions, p.sharedPoolState())
 	p.statuses.share(p.driver.List())
 	p.seeUnexplained()
-	p.statuses.forgetReleased(func(claimUID types.UID) bool {
+	released := p.statuses.forgetReleased(func(claimUID types.UID) bool {
 		_, held := p.driver.Grant(claimUID)
 		return held
 	})
+	if err := removeSpecsOf(released, p.cdiDir); err != nil {
+		klog.Background().Error(err, "Keeping metadata of claims that are gone", "claimUIDs", released)
+	}
 	p.statuses.recover(p.recovered, p.driver.Grants()) // after observe, so that a status that is still right is not written again
 	p.recovered = nil
 	for _, turned := range turns {

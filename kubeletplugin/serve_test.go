@@ -159,6 +159,39 @@ func TestMetadataOfPreparedClaims(t *testing.T) {
 	}
 }
 
+// The kubelet has lost its state, so it does not unprepare a claim that is gone.
+func TestMetadataOfLeftoversIsNotMounted(t *testing.T) {
+	c, asked := newCluster(), &draapi.NodePrepareResourcesRequest{}
+	for _, name := range []string{"gone", "kept"} {
+		claim := allocated(name, types.UID("uid-"+name))
+		if _, err := c.ResourceV1().ResourceClaims("default").Create(t.Context(), claim, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		asked.Claims = append(asked.Claims, &draapi.Claim{Namespace: "default", Name: name, Uid: "uid-" + name})
+	}
+	s := startServed(t, c, t.TempDir(), t.TempDir())
+	if _, err := draapi.NewDRAPluginClient(s.connection).NodePrepareResources(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ResourceV1().ResourceClaims("default").Delete(t.Context(), "gone", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Observe(nil)
+	if got := listDir(t, s.cdiDir); len(got) != 2 {
+		t.Errorf("CDI specs %q while both claims are on record", got)
+	}
+	if err := s.leftovers.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.driver.Observe(nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Observe(nil)
+	if got, want := listDir(t, s.cdiDir), []string{"dra.numa_metadata_uid-kept_zone.json"}; !slices.Equal(got, want) {
+		t.Errorf("CDI specs %q, want %q", got, want)
+	}
+}
+
 // countingPool is the container runtime, so far as the plugin meets it.
 type countingPool struct{ refreshed, bounded int }
 
