@@ -283,6 +283,25 @@ func TestPodsThatCannotBeReadHoldUpTheClaim(t *testing.T) {
 	}
 }
 
+// The pods of a PodGroup are not known, so nothing of what depends on them would hold.
+func TestAClaimOfAPodGroupIsNotPrepared(t *testing.T) {
+	for name, others := range map[string][]resourceapi.ResourceClaimConsumerReference{
+		"alone":      nil,
+		"with a pod": {{Resource: "pods", Name: "a", UID: "pod-a"}},
+	} {
+		s := startServing(t)
+		claim := allocated("c", "uid-c")
+		claim.Status.ReservedFor = append(others, resourceapi.ResourceClaimConsumerReference{APIGroup: "scheduling.k8s.io", Resource: "podgroups", Name: "gang", UID: "group"})
+		_, _, err := s.prepare(t.Context(), claim)
+		if want := "the claim is reserved for podgroups gang, whose pods the driver does not know: name the claim in pods only"; err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", name, err, want)
+		}
+		if _, held := s.driver.Grant("uid-c"); held {
+			t.Errorf("%s: the claim holds something", name)
+		}
+	}
+}
+
 func TestPodsAreBounded(t *testing.T) {
 	var objects []runtime.Object
 	claim := claim("c", "uid-c")

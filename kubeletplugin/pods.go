@@ -44,8 +44,18 @@ func readPods(ctx context.Context, client kubernetes.Interface, claim *resourcea
 // scheduler bound, and the kubelet knows it already. What the cache has is old if it does not
 // show that, and then the pod is read as usual. So are several pods, because their phases
 // decide who shares a claim.
+//
+// A claim that is reserved for something else is an error: without its pods, nobody knows which
+// containers share it, which quotas to lift, and whom to tell of faults.
 func readStarting(ctx context.Context, client kubernetes.Interface, claim *resourceapi.ResourceClaim) ([]*corev1.Pod, error) {
-	if pods := consumers(claim); len(pods) == 1 {
+	pods := consumers(claim)
+	for _, consumer := range claim.Status.ReservedFor {
+		if !slices.Contains(pods, consumer) {
+			// A daemon may read pods by name only, and cannot ask which pods a PodGroup has.
+			return nil, fmt.Errorf("the claim is reserved for %s %s, whose pods the driver does not know: name the claim in pods only", consumer.Resource, consumer.Name)
+		}
+	}
+	if len(pods) == 1 {
 		ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 		defer cancel()
 		pod, err := client.CoreV1().Pods(claim.Namespace).Get(ctx, pods[0].Name, metav1.GetOptions{ResourceVersion: "0"})
