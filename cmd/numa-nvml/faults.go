@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,32 +21,47 @@ var applicationXIDs = []uint64{13, 31, 43, 45, 68, 109}
 // seen is what is known about the GPUs since the program started. It is kept when the
 // library is opened again.
 type seen struct {
-	gpus   []numa.ReportedGPU // as they were last read
-	faults map[string]string  // by address
+	gpus    []numa.ReportedGPU // as they were last read
+	faults  map[string]string  // by address
+	unheard map[string]string  // why the library does not tell of errors of a GPU, by address
+	unnamed error              // why GPUs are not in the report: their addresses were never known
 }
 
 const lost = "the GPU is lost: it has fallen off the bus"
 
 // listen registers for errors of all GPUs that can report them.
-func listen(library nvml.Interface) (nvml.EventSet, error) {
-	set, ret := library.EventSetCreate()
-	if ret != nvml.SUCCESS {
-		return nil, fmt.Errorf("create a set of events: %w", ret)
-	}
-	err := eachGPU(library, func(i int, device nvml.Device) error {
-		supported, ret := device.GetSupportedEventTypes()
-		if ret != nvml.SUCCESS || supported&nvml.EventTypeXidCriticalError == 0 {
-			return nil
+func (s *seen) listen(library nvml.Interface) (nvml.EventSet, error) {
+	s.unheard = map[string]string{}
+	refused := map[int]bool{}
+	for {
+		set, ret := library.EventSetCreate()
+		if ret != nvml.SUCCESS {
+			return nil, fmt.Errorf("create a set of events: %w", ret)
 		}
-		if ret := device.RegisterEvents(nvml.EventTypeXidCriticalError, set); ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
-			return fmt.Errorf("register for errors of GPU %d: %w", i, ret)
+		before := len(refused)
+		err := eachGPU(library, func(i int, device nvml.Device, ret nvml.Return) {
+			if ret != nvml.SUCCESS || refused[i] {
+				return
+			}
+			supported, ret := device.GetSupportedEventTypes()
+			if ret != nvml.SUCCESS || supported&nvml.EventTypeXidCriticalError == 0 {
+				return
+			}
+			if ret := device.RegisterEvents(nvml.EventTypeXidCriticalError, set); ret != nvml.SUCCESS && ret != nvml.ERROR_NOT_SUPPORTED {
+				refused[i] = true
+				if address, err := addressOf(device); err == nil {
+					s.unheard[address] = fmt.Sprintf("NVIDIA's library does not tell of errors of the GPU: %v", ret)
+				}
+			}
+		})
+		if err == nil && len(refused) == before {
+			return set, nil
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		_ = set.Free() // after such an error, the set is in an undefined state (nvml.h)
+		if err != nil {
+			return nil, err
+		}
 	}
-	return set, nil
 }
 
 // next waits for an event, but not longer than the period. The event does not say which
@@ -65,31 +79,46 @@ func (s *seen) next(set nvml.EventSet, period time.Duration) error {
 	case event.EventType != nvml.EventTypeXidCriticalError || slices.Contains(applicationXIDs, event.EventData):
 		return nil
 	}
-	address, err := addressOf(event.Device)
-	if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
-		return nil
-	}
-	if err == nil {
+	if address, err := addressOf(event.Device); err == nil { // else the GPU cannot be read, and gets that fault
 		s.faults[address] = fmt.Sprintf("its driver has reported XID %d", event.EventData)
 	}
-	return err
+	return nil
 }
 
-// report returns the content of the file. A GPU that the library does not open any more
-// keeps its last values, and is reported as lost.
+// report returns the content of the file. A GPU that the library does not open any more, or
+// cannot read, keeps its last values and has a fault.
 func (s *seen) report(library nvml.Interface) ([]byte, error) {
-	gpus, err := readGPUs(library)
+	read, err := readGPUs(library)
 	if err != nil {
 		return nil, err
 	}
+	var gpus []numa.ReportedGPU
+	gone := lost
+	for _, gpu := range read {
+		if gpu.Address == "" {
+			gone = gpu.Fault
+			continue
+		}
+		gpus = append(gpus, gpu)
+	}
 	for _, before := range s.gpus {
-		if !slices.ContainsFunc(gpus, func(gpu numa.ReportedGPU) bool { return gpu.Address == before.Address }) {
-			before.Fault = lost
+		i := slices.IndexFunc(gpus, func(gpu numa.ReportedGPU) bool { return gpu.Address == before.Address })
+		switch {
+		case i < 0:
+			before.Fault = gone
 			gpus = append(gpus, before)
+		case gpus[i].Fault != "":
+			before.Fault = gpus[i].Fault
+			gpus[i] = before
 		}
 	}
+	s.unnamed = nil
+	if missing := len(read) - len(gpus); missing > 0 {
+		s.unnamed = fmt.Errorf("%d GPUs have no address: %s", missing, gone)
+	}
 	for i := range gpus {
-		gpus[i].Fault = cmp.Or(gpus[i].Fault, s.faults[gpus[i].Address])
+		address := gpus[i].Address
+		gpus[i].Fault = cmp.Or(gpus[i].Fault, s.faults[address], s.unheard[address])
 	}
 	s.gpus = gpus
 	text, err := json.Marshal(numa.GPUReport{GPUs: gpus})

@@ -14,52 +14,41 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// readGPUs reads every GPU that the library opens. It leaves out facts that the library
-// does not support.
-func readGPUs(library nvml.Interface) ([]numa.ReportedGPU, error) {
-	var gpus []numa.ReportedGPU
-	err := eachGPU(library, func(i int, device nvml.Device) error {
-		gpu, err := readGPU(device)
-		if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
-			return nil // the library does not even return its address
-		}
-		if err != nil {
-			return fmt.Errorf("read GPU %d: %w", i, err)
+// readGPUs reads every GPU. It leaves out facts that the library does not support. A GPU
+// that the library cannot read has a fault, and no address if the library does not even
+// return that.
+func readGPUs(library nvml.Interface) (gpus []numa.ReportedGPU, err error) {
+	err = eachGPU(library, func(_ int, device nvml.Device, ret nvml.Return) {
+		var gpu numa.ReportedGPU
+		if ret == nvml.SUCCESS {
+			gpu = readGPU(device)
+		} else {
+			gpu.Fault = faultOf(ret)
 		}
 		gpus = append(gpus, gpu)
-		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return gpus, nil
+	return gpus, err
 }
 
-// eachGPU calls visit for every GPU with its index. It leaves out GPUs that are lost,
-// and stops at the first error.
-func eachGPU(library nvml.Interface, visit func(i int, device nvml.Device) error) error {
+// eachGPU calls visit for every GPU with its index, and with what the library answered when
+// it was to open the GPU.
+func eachGPU(library nvml.Interface, visit func(i int, device nvml.Device, ret nvml.Return)) error {
 	count, ret := library.DeviceGetCount()
 	if ret != nvml.SUCCESS {
 		return fmt.Errorf("count GPUs: %w", ret)
 	}
 	for i := range count {
 		device, ret := library.DeviceGetHandleByIndex(i)
-		if ret == nvml.ERROR_GPU_IS_LOST {
-			continue
-		}
-		if ret != nvml.SUCCESS {
-			return fmt.Errorf("open GPU %d: %w", i, ret)
-		}
-		if err := visit(i, device); err != nil {
-			return err
-		}
+		visit(i, device, ret)
 	}
 	return nil
 }
 
-func readGPU(device nvml.Device) (gpu numa.ReportedGPU, err error) {
+func readGPU(device nvml.Device) (gpu numa.ReportedGPU) {
+	var err error
 	if gpu.Address, err = addressOf(device); err != nil {
-		return gpu, err
+		gpu.Fault = faultOf(err)
+		return gpu
 	}
 	var ret [5]nvml.Return
 	gpu.UUID, ret[0] = device.GetUUID()
@@ -78,17 +67,22 @@ func readGPU(device nvml.Device) (gpu numa.ReportedGPU, err error) {
 		isDivided := mig == nvml.DEVICE_MIG_ENABLE
 		gpu.MIG = &isDivided
 	}
-	if slices.Contains(ret[:], nvml.ERROR_GPU_IS_LOST) {
-		gpu.Fault = lost
-	}
 	for _, r := range ret {
-		if r != nvml.SUCCESS && r != nvml.ERROR_NOT_SUPPORTED && r != nvml.ERROR_GPU_IS_LOST {
-			return gpu, fmt.Errorf("PCI function %s: %w", gpu.Address, r)
+		if r != nvml.SUCCESS && r != nvml.ERROR_NOT_SUPPORTED && gpu.Fault != lost {
+			gpu.Fault = faultOf(r)
 		}
 	}
 	gpu.NVLinks = nvlinksOf(device)
 	gpu.CPUs = cpusOf(device)
-	return gpu, nil
+	return gpu
+}
+
+// faultOf returns the fault of a GPU about which the library answers with this error.
+func faultOf(err error) string {
+	if errors.Is(err, nvml.ERROR_GPU_IS_LOST) {
+		return lost
+	}
+	return fmt.Sprintf("NVIDIA's library cannot read the GPU: %v", err)
 }
 
 // addressOf returns the address as the kernel prints it. The library prints a domain

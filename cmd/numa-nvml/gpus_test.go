@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cmd/internal/cli"
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 const nvswitch = "00000000:C0:00.0"
@@ -130,36 +133,156 @@ func TestAGPUThatIsNotOpenedAnyMoreIsAsItWasAndLost(t *testing.T) {
 	}
 }
 
+// TestAGPUThatTheLibraryCannotReadIsAsItWasWithAFault has each call fail for one GPU.
+func TestAGPUThatTheLibraryCannotReadIsAsItWasWithAFault(t *testing.T) {
+	const failed = nvml.ERROR_RESET_REQUIRED
+	for call, damage := range map[string]func(*dgxa100.Server, *dgxa100.Device){
+		"open": func(s *dgxa100.Server, _ *dgxa100.Device) {
+			open := s.DeviceGetHandleByIndexFunc
+			s.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+				if i == 5 {
+					return nil, failed
+				}
+				return open(i)
+			}
+		},
+		"address": func(_ *dgxa100.Server, d *dgxa100.Device) {
+			d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, failed }
+		},
+		"no address": func(_ *dgxa100.Server, d *dgxa100.Device) {
+			d.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return pciInfo("nowhere"), nvml.SUCCESS }
+		},
+		"UUID": func(_ *dgxa100.Server, d *dgxa100.Device) {
+			d.GetUUIDFunc = func() (string, nvml.Return) { return "", failed }
+		},
+		"model": func(_ *dgxa100.Server, d *dgxa100.Device) {
+			d.GetNameFunc = func() (string, nvml.Return) { return "", failed }
+		},
+		"memory": func(_ *dgxa100.Server, d *dgxa100.Device) {
+			d.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, failed }
+		},
+		"MIG": func(_ *dgxa100.Server, d *dgxa100.Device) {
+			d.GetMigModeFunc = func() (int, int, nvml.Return) { return 0, 0, failed }
+		},
+	} {
+		server, known := dgx(nil), &seen{}
+		if _, err := known.report(server); err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Clone(known.gpus)
+		damage(server, gpu(server, 5))
+		for range 2 {
+			if _, err := known.report(server); err != nil {
+				t.Fatalf("%s: %v", call, err)
+			}
+		}
+		i := slices.IndexFunc(known.gpus, func(gpu numa.ReportedGPU) bool { return gpu.Address == "0000:05:00.0" })
+		if i < 0 {
+			t.Fatalf("%s: GPU 5 is not reported", call)
+		}
+		if fault := known.gpus[i].Fault; !strings.HasPrefix(fault, "NVIDIA's library cannot read the GPU: ") || !strings.Contains(fault, "ERROR_RESET_REQUIRED") && call != "no address" {
+			t.Errorf("%s: the fault is %q", call, fault)
+		}
+		known.gpus[i].Fault = ""
+		slices.SortFunc(known.gpus, func(a, b numa.ReportedGPU) int { return strings.Compare(a.Address, b.Address) })
+		if diff := cmp.Diff(want, known.gpus, cmp.Comparer(func(a, b cpuset.Set) bool { return a == b })); diff != "" || known.unnamed != nil {
+			t.Errorf("%s: %v, GPUs (-before +after):\n%s", call, known.unnamed, diff)
+		}
+	}
+}
+
+func TestAGPUWhoseAddressWasNeverKnownIsNotReported(t *testing.T) {
+	server, known := dgx(nil), &seen{}
+	gpu(server, 5).GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{}, nvml.ERROR_NO_PERMISSION }
+	if _, err := known.report(server); err != nil || len(known.gpus) != 7 {
+		t.Errorf("%d GPUs, %v", len(known.gpus), err)
+	}
+	if got := fmt.Sprint(known.unnamed); got != "1 GPUs have no address: NVIDIA's library cannot read the GPU: PCI address: ERROR_NO_PERMISSION" {
+		t.Error(got)
+	}
+}
+
+// A set is not usable after it has not taken a GPU (nvmlDeviceRegisterEvents in nvml.h).
+func TestAGPUWhoseErrorsAreNotToldHasAFaultAndTheOthersAreHeard(t *testing.T) {
+	server, known := dgx(nil), &seen{}
+	var sets, freed int
+	create := server.EventSetCreateFunc
+	server.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
+		set, ret := create()
+		sets++
+		set.(*mock.EventSet).FreeFunc = func() nvml.Return { freed++; return nvml.SUCCESS }
+		return set, ret
+	}
+	heard := map[int]nvml.EventSet{}
+	for i := range server.Devices {
+		gpu(server, i).RegisterEventsFunc = func(_ uint64, set nvml.EventSet) nvml.Return {
+			if i == 2 || i == 5 {
+				return nvml.ERROR_UNKNOWN
+			}
+			heard[i] = set
+			return nvml.SUCCESS
+		}
+	}
+	set, err := known.listen(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range server.Devices {
+		if heard[i] != set && i != 2 && i != 5 {
+			t.Errorf("the set does not have GPU %d", i)
+		}
+	}
+	if sets != freed+1 {
+		t.Errorf("%d sets, %d are freed", sets, freed)
+	}
+	if _, err := known.report(server); err != nil {
+		t.Fatal(err)
+	}
+	for i, gpu := range known.gpus {
+		if want := map[int]string{2: "NVIDIA's library does not tell of errors of the GPU: ERROR_UNKNOWN", 5: "NVIDIA's library does not tell of errors of the GPU: ERROR_UNKNOWN"}[i]; gpu.Fault != want {
+			t.Errorf("GPU %d has fault %q, want %q", i, gpu.Fault, want)
+		}
+	}
+}
+
 func TestErrorsOfTheLibrarySayOfWhat(t *testing.T) {
 	for what, damage := range map[string]func(*dgxa100.Server){
 		"count GPUs: ERROR_UNKNOWN": func(s *dgxa100.Server) {
 			s.DeviceGetCountFunc = func() (int, nvml.Return) { return 0, nvml.ERROR_UNKNOWN }
 		},
-		"read GPU 5: PCI function 0000:05:00.0: ERROR_NO_PERMISSION": func(s *dgxa100.Server) {
-			gpu(s, 5).GetNameFunc = func() (string, nvml.Return) { return "", nvml.ERROR_NO_PERMISSION }
+		"create a set of events: ERROR_UNKNOWN": func(s *dgxa100.Server) {
+			s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return nil, nvml.ERROR_UNKNOWN }
 		},
-		`read GPU 6: PCI address "nowhere"`: func(s *dgxa100.Server) {
-			gpu(s, 6).GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return pciInfo("nowhere"), nvml.SUCCESS }
+		"open NVIDIA's library: ERROR_LIBRARY_NOT_FOUND": func(s *dgxa100.Server) {
+			s.InitFunc = func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }
 		},
 	} {
 		server := dgx(nil)
 		damage(server)
-		if _, err := readGPUs(server); err == nil || !strings.Contains(err.Error(), what) {
+		err := report(t.Context(), server, &seen{}, filepath.Join(t.TempDir(), "gpus.json"), func(error) {})
+		if err == nil || err.Error() != what {
 			t.Errorf("error %v, want %q", err, what)
 		}
 	}
 }
 
-// TestTheFileFollows runs the program with a library that tells of three errors: one
-// of a program, one of GPU 4, and that it has ended.
+// TestTheFileFollows runs the program with a library that tells of three errors: one of a
+// program, one of GPU 4, which it cannot read from then on, and one of GPU 2.
 func TestTheFileFollows(t *testing.T) {
-	events := make(chan nvml.EventData)
+	events := make(chan nvml.EventData, 1)
 	server := dgx(events)
+	var fails atomic.Bool
+	gpu(server, 4).GetNameFunc = func() (string, nvml.Return) {
+		if fails.Load() {
+			return "", nvml.ERROR_RESET_REQUIRED
+		}
+		return "A100", nvml.SUCCESS
+	}
 	file := filepath.Join(t.TempDir(), "gpus.json")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended, known := make(chan error), &seen{faults: map[string]string{}}
-	go func() { ended <- report(ctx, server, known, file) }()
+	go func() { ended <- report(ctx, server, known, file, func(error) {}) }()
 	faultsBecome := func(want map[string]string) {
 		t.Helper()
 		var got map[string]string
@@ -183,20 +306,17 @@ func TestTheFileFollows(t *testing.T) {
 	}
 	faultsBecome(map[string]string{})
 	events <- nvml.EventData{Device: server.Devices[1], EventType: nvml.EventTypeXidCriticalError, EventData: 31}
-	events <- nvml.EventData{Device: server.Devices[4], EventType: nvml.EventTypeXidCriticalError, EventData: 79}
-	faultsBecome(map[string]string{"0000:04:00.0": "its driver has reported XID 79"})
+	fails.Store(true)
+	events <- nvml.EventData{Device: server.Devices[4], EventType: nvml.EventTypeXidCriticalError, EventData: 48}
+	const cannot = "NVIDIA's library cannot read the GPU: ERROR_RESET_REQUIRED"
+	faultsBecome(map[string]string{"0000:04:00.0": cannot})
+	events <- nvml.EventData{Device: server.Devices[2], EventType: nvml.EventTypeXidCriticalError, EventData: 79}
+	faultsBecome(map[string]string{"0000:02:00.0": "its driver has reported XID 79", "0000:04:00.0": cannot})
+	fails.Store(false)
+	faultsBecome(map[string]string{"0000:02:00.0": "its driver has reported XID 79", "0000:04:00.0": "its driver has reported XID 48"})
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestWithoutALibraryItSaysSo(t *testing.T) {
-	server := dgx(nil)
-	server.InitFunc = func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }
-	err := report(t.Context(), server, &seen{}, filepath.Join(t.TempDir(), "gpus.json"))
-	if err == nil || !strings.HasPrefix(err.Error(), "open NVIDIA's library: ") {
-		t.Errorf("error %v", err)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestALibraryIsOpened(t *testing.T) {
 	files.Write(t, file, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- report(ctx, library, &seen{faults: map[string]string{}}, file) }()
+	go func() { ended <- report(ctx, library, &seen{faults: map[string]string{}}, file, func(error) {}) }()
 	becomes := func(want string) {
 		t.Helper()
 		var text []byte

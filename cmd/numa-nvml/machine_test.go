@@ -91,7 +91,7 @@ func TestAnErrorOfAProgramOnThisMachine(t *testing.T) {
 		t.Skip("NUMA_NVML_PROGRAM names no program that causes an error on a GPU")
 	}
 	library := realLibrary(t)
-	set, err := listen(library)
+	set, err := new(seen).listen(library)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestAnErrorOfAProgramOnThisMachine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	known := &seen{faults: map[string]string{}}
-	go func() { ended <- report(ctx, nvml.New(), known, file) }()
+	go func() { ended <- report(ctx, nvml.New(), known, file, func(error) {}) }()
 	time.Sleep(time.Second) // so that it listens, too
 
 	output, err := exec.CommandContext(t.Context(), program).CombinedOutput()

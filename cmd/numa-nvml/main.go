@@ -42,12 +42,15 @@ func run(ctx context.Context, c cli.Call) error {
 		return err
 	}
 	library, known := nvml.New(), &seen{faults: map[string]string{}}
-	for before := ""; ctx.Err() == nil; {
-		err := report(ctx, library, known, file)
+	before := ""
+	say := func(err error) {
 		if err != nil && err.Error() != before {
 			fmt.Fprint(os.Stderr, format.Line(time.Now(), "numa-nvml", "error: "+err.Error()))
 			before = err.Error()
 		}
+	}
+	for ctx.Err() == nil {
+		say(report(ctx, library, known, file, say))
 		select {
 		case <-ctx.Done():
 		case <-time.After(retry):
@@ -63,8 +66,9 @@ func parse(c cli.Call) (file string, format cli.LogFormat, err error) {
 	return file, format, c.ParseAll(flags)
 }
 
-// report writes the file whenever the report changes, until the context ends.
-func report(ctx context.Context, library nvml.Interface, known *seen, file string) error {
+// report writes the file whenever the report changes, until the context ends. It says what
+// the file lacks.
+func report(ctx context.Context, library nvml.Interface, known *seen, file string, say func(error)) error {
 	if ret := library.Init(); ret != nvml.SUCCESS {
 		return fmt.Errorf("open NVIDIA's library: %w", ret)
 	}
@@ -74,7 +78,7 @@ func report(ctx context.Context, library nvml.Interface, known *seen, file strin
 		return err
 	}
 	defer dir.Close()
-	events, err := listen(library)
+	events, err := known.listen(library)
 	if err != nil {
 		return err
 	}
@@ -85,6 +89,7 @@ func report(ctx context.Context, library nvml.Interface, known *seen, file strin
 		if err != nil {
 			return err
 		}
+		say(known.unnamed)
 		if !bytes.Equal(text, written) {
 			if err := durable.Replace(dir, filepath.Base(file), text, 0o644); err != nil {
 				return err
