@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	yamltree "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -140,6 +141,9 @@ func (d document) writeYAML(b *bytes.Buffer) error {
 	}
 	for i, value := range stream {
 		text, err := yaml.Marshal(value)
+		if err == nil && message.Visible(string(text)) != string(text) {
+			text, err = quoted(text)
+		}
 		if err != nil {
 			return err
 		}
@@ -149,6 +153,31 @@ func (d document) writeYAML(b *bytes.Buffer) error {
 		b.Write(text)
 	}
 	return nil
+}
+
+// quoted returns the YAML with each text in double quotes that has a character which
+// message.Writer replaces: only there is the escape the same character.
+func quoted(text []byte) ([]byte, error) {
+	var document yamltree.Node
+	if err := yamltree.Unmarshal(text, &document); err != nil {
+		return nil, err
+	}
+	quote(&document)
+	var b bytes.Buffer
+	encoder := yamltree.NewEncoder(&b)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent() // as in the documents that need no quotes
+	err := encoder.Encode(&document)
+	return b.Bytes(), err
+}
+
+func quote(node *yamltree.Node) {
+	if message.Visible(node.Value) != node.Value {
+		node.Style = yamltree.DoubleQuotedStyle
+	}
+	for _, child := range node.Content {
+		quote(child)
+	}
 }
 
 // found returns what the template finds in the JSON document.

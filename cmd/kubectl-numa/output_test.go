@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dra-driver-numa/dra-driver-numa/internal/message"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sample"
 )
 
@@ -51,6 +55,33 @@ func TestDocumentsHaveAVersionAndAKind(t *testing.T) {
 		for _, kind := range list {
 			if !kinds[kind] {
 				t.Errorf("the page says that %s has the kind %s: no command has it", command, kind)
+			}
+		}
+	}
+}
+
+// What is printed can be applied: an escape for a character that is not shown is that character.
+func TestObjectsInYAMLKeepTextsThatAreNotShown(t *testing.T) {
+	want := map[string]string{"a\u200bkey": "1", "lines": "a\u00adb\n  c\n", "tag": "\u200b\U000e0041 on", "like a number": "1\u2060"}
+	for r := ' '; r <= unicode.MaxRune; r++ {
+		if unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
+			want[fmt.Sprintf("%U", r)] = fmt.Sprintf("%c, and %[1]c ", r)
+		}
+	}
+	for _, other := range []map[string]string{{"shown": "é"}, nil} {
+		var stdout bytes.Buffer
+		list := []map[string]string{want, other}
+		if err := newPrinter(formatYAML).print(message.NewWriter(&stdout), objects("objects", list)); err != nil {
+			t.Fatal(err)
+		}
+		wantShown(t, "objects", stdout.String())
+		for i, text := range strings.Split(stdout.String(), "---\n") {
+			var got map[string]string
+			if err := yaml.UnmarshalStrict([]byte(text), &got); err != nil {
+				t.Fatalf("%v in\n%s", err, text)
+			}
+			if diff := cmp.Diff(list[i], got); diff != "" {
+				t.Errorf("object %d (-want +got):\n%s", i, diff)
 			}
 		}
 	}

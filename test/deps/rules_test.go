@@ -479,6 +479,7 @@ var modules = []module{
 		},
 		why: "YAML into Kubernetes types, and back",
 	},
+	{"go.yaml.in/yaml/v3", []string{"cmd/kubectl-numa"}, "chooses which texts of YAML are in quotes, which sigs.k8s.io/yaml cannot"},
 	{"github.com/pelletier/go-toml/v2", []string{"cluster/migration"}, "the file of an RDT daemon"},
 	{"github.com/NVIDIA/go-nvml", []string{"cmd/numa-nvml", "test"}, "NVIDIA's library"},
 	{
