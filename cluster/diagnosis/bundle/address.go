@@ -6,17 +6,19 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 )
 
-// addresses replaces addresses of networks in the attributes of other drivers' devices. The
-// same address is always replaced by the same text, so that a constraint that compares the
-// attributes of two devices has the same answer.
-type addresses map[string]string // by the value of the attribute
+// addresses replaces addresses of networks in the attributes of other drivers' devices, and
+// in errors and events. The same address is always replaced by the same text, so that a
+// constraint that compares the attributes of two devices has the same answer.
+type addresses map[string]string // by the address, or the value of the attribute
 
 // redactedSlice keeps this driver's slices as they are: they have no addresses of networks.
 func (a addresses) redactedSlice(slice *resourceapi.ResourceSlice) *resourceapi.ResourceSlice {
@@ -58,6 +60,34 @@ func (a addresses) replaced(text string) string {
 		a[text] = fmt.Sprintf("address-%d", len(a)+1)
 	}
 	return a[text]
+}
+
+// word is text that may begin with an IP address.
+var word = regexp.MustCompile(`[\w:.]*[:.][\w:.]*`)
+
+// inText replaces the IP addresses in a text, such as an error.
+func (a addresses) inText(text string) string {
+	return word.ReplaceAllStringFunc(text, func(found string) string {
+		for host := found; ; { // a port, or the end of a clause, may follow
+			if _, err := netip.ParseAddr(host); err == nil {
+				return a.replaced(host) + found[len(host):]
+			}
+			end := strings.LastIndexAny(host, ":.")
+			if end < 0 {
+				return found
+			}
+			host = host[:end]
+		}
+	})
+}
+
+// inReasons replaces the IP addresses in the reasons why something was not read.
+func (a addresses) inReasons(unread []diagnosis.Unread) []diagnosis.Unread {
+	kept := slices.Clone(unread)
+	for i := range kept {
+		kept[i].Why = a.inText(kept[i].Why)
+	}
+	return kept
 }
 
 // guid is a hardware address of InfiniBand: ib0's node_guid in sysfs.

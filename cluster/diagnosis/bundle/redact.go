@@ -224,10 +224,10 @@ func withArguments(spec corev1.PodSpec) corev1.PodSpec {
 	return kept
 }
 
-func redactedEvents(events []*corev1.Event) (kept []*corev1.Event) {
+func redactedEvents(events []*corev1.Event, named addresses) (kept []*corev1.Event) {
 	for _, event := range events {
 		event = event.DeepCopy()
-		event.ObjectMeta = redactedMeta(event.ObjectMeta)
+		event.ObjectMeta, event.Message = redactedMeta(event.ObjectMeta), named.inText(event.Message)
 		kept = append(kept, event)
 	}
 	return kept

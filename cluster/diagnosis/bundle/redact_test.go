@@ -9,6 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/diagnosis"
+	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/test/files"
 )
 
 // Daemons with an older version, or another program in the pod, may log bodies.
@@ -123,5 +127,38 @@ func TestMachineIDsAndAddressesAreLeftOut(t *testing.T) {
 	}
 	if list := got["all"].StringValues; list[0] != *got["dra.net/ipv4"].StringValue || list[1] != "eth0" {
 		t.Errorf("the list is %q", list)
+	}
+}
+
+func TestAddressesInErrorsAndEventsAreLeftOut(t *testing.T) {
+	b := example(&snapshot.Snapshot{})
+	b.Facts.Unread = []diagnosis.Unread{{Node: "n1", Why: "proxy error: dial tcp 172.18.0.3:10250: connect: connection refused"}}
+	b.Facts.Missing = []diagnosis.Unread{{Node: "n1", Why: `Get "https://[fd00:10::3]:10250/x": no route to fd00:10::3, 172.18.0.3.`}}
+	b.Events = []*corev1.Event{{Message: "Get http://172.18.0.3/readyz: EOF"}}
+	text := ""
+	for _, file := range files.Unpack(t, written(t, b)) {
+		text += file.Text
+	}
+	for _, address := range []string{"172.18.0.3", "fd00:10"} {
+		if strings.Contains(text, address) {
+			t.Errorf("%s is in it", address)
+		}
+	}
+	for _, want := range []string{
+		"dial tcp address-1:10250: connect: connection refused", `https://[address-2]:10250/x\": no route to address-2, address-1."`, "http://address-1/readyz",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in it", want)
+		}
+	}
+	if why := b.Facts.Unread[0].Why; !strings.Contains(why, "172.18.0.3") {
+		t.Errorf("the facts have changed: %q", why)
+	}
+	for _, same := range []string{
+		"", "v1.37.1", "at 2026-11-21T12:00:00Z", "function 0000:3b:00.0: gone", "node ip-172-18-0-3.example.com: no answer", "x509: 1.2.840.113549", "std::move",
+	} {
+		if got := make(addresses).inText(same); got != same {
+			t.Errorf("%q becomes %q", same, got)
+		}
 	}
 }

@@ -45,15 +45,17 @@ func Write(w io.Writer, b Bundle) error {
 
 // files returns the files of the archive, the index first.
 func (b Bundle) files() ([]file, error) {
-	list, err := objectFiles(b.Facts)
+	named, facts := addresses{}, *b.Facts
+	list, err := objectFiles(&facts, named)
 	if err != nil {
 		return nil, err
 	}
+	facts.Unread, facts.Missing = named.inReasons(facts.Unread), named.inReasons(facts.Missing)
 	for path, value := range map[string]any{
 		installationFile: redactedInstallation(b.Facts.Installation),
 		kubeletsFile:     b.Facts.Kubelets,
-		eventsFile:       redactedEvents(b.Events),
-		versionsFile:     diagnosis.VersionsOf(b.Facts, b.Client),
+		eventsFile:       redactedEvents(b.Events, named),
+		versionsFile:     diagnosis.VersionsOf(&facts, b.Client),
 	} {
 		text, err := indented(value)
 		if err != nil {
@@ -79,7 +81,7 @@ func (b Bundle) files() ([]file, error) {
 	}
 	list = sortFiles(list)
 	contents := index{
-		Version: version, Gathered: b.Gathered.UTC(), Kubernetes: b.Facts.Version, Gates: b.Facts.Gates, Unread: b.Facts.Unread, Missing: b.Facts.Missing,
+		Version: version, Gathered: b.Gathered.UTC(), Kubernetes: b.Facts.Version, Gates: b.Facts.Gates, Unread: facts.Unread, Missing: facts.Missing,
 		TaintRules: b.Facts.Objects.RuleVersion, Policies: b.Facts.Policies,
 	}
 	for _, f := range list {
@@ -96,7 +98,7 @@ func indented(value any) ([]byte, error) {
 
 // objectFiles returns lists in the format of kubectl get. Once unpacked, the folder can
 // be used with --filename.
-func objectFiles(facts *diagnosis.Facts) (files []file, err error) {
+func objectFiles(facts *diagnosis.Facts, named addresses) (files []file, err error) {
 	s := facts.Objects
 	resources := resourceapi.SchemeGroupVersion.String()
 	add := func(path, apiVersion, kind string, items []any) {
@@ -111,7 +113,7 @@ func objectFiles(facts *diagnosis.Facts) (files []file, err error) {
 		return redactedPod(pod, facts.Installation.Program(pod) == diagnosis.DaemonName)
 	}))
 	add("deviceclasses", resources, "DeviceClassList", items(s.Classes, redactedClass))
-	add("resourceslices", resources, "ResourceSliceList", items(s.Slices, make(addresses).redactedSlice))
+	add("resourceslices", resources, "ResourceSliceList", items(s.Slices, named.redactedSlice))
 	add("resourceclaims", resources, "ResourceClaimList", items(s.Claims, redactedClaim))
 	add("resourceclaimtemplates", resources, "ResourceClaimTemplateList", items(s.Templates, redactedTemplate))
 	add("poddisruptionbudgets", policyv1.SchemeGroupVersion.String(), "PodDisruptionBudgetList", items(s.Budgets, redactedBudget))
