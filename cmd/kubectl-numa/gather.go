@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,11 @@ func gatherCommand(c cli, command *cobra.Command) runner {
 	command.Flags().StringVar(&g.file, "file", "", "`file` to write, which must not exist yet (default numa-TIME.tar.gz)")
 	g.from.addClusterTo(command)
 	g.from.addDriverTo(command)
-	return func(ctx context.Context, _ []string) error { return g.run(ctx, time.Now()) }
+	return func(ctx context.Context, _ []string) error {
+		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		return g.run(ctx, time.Now())
+	}
 }
 
 func (g *gathering) run(ctx context.Context, now time.Time) error {
@@ -46,6 +52,9 @@ func (g *gathering) run(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("--file: %w", err)
 	}
 	gathered, err := collect.Bundle(ctx, client, collect.NewExec(config, client), g.from.driver, now)
+	if ctx.Err() != nil {
+		return &failure{errors.Join(fmt.Errorf("read the cluster: %w", context.Cause(ctx)), file.Close(), os.Remove(g.file))}
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("read the cluster: %w", err), file.Close(), os.Remove(g.file))
 	}

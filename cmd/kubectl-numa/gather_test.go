@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -109,5 +111,34 @@ func TestBundleHasTheGatesOfTheControlPlane(t *testing.T) {
 	}
 	if stdout := mustCall(t, "features", "--from", path); !strings.Contains(stdout, "DRAConsumableCapacity is off in kube-scheduler") || strings.Contains(stdout, "not visible") {
 		t.Errorf("features says\n%s", stdout)
+	}
+}
+
+// An interrupted gather leaves no file, so the same command can be repeated.
+func TestInterruptedGatherLeavesNoFile(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt) // without this, the test would end if gather did not catch it
+	defer signal.Stop(signals)
+	a := installedCluster(t)
+	a["/api/v1/namespaces/dra-numa/pods/driver-x/log"] = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Signal(os.Interrupt)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-r.Context().Done():
+		case <-time.After(5 * time.Second):
+		}
+	})
+	path := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	exitCode, stdout, stderr := call("gather", "--file", path, "--kubeconfig", a.serve(t))
+	if exitCode != exitFailed || stdout != "" || stderr != "kubectl-numa: error: read the cluster: interrupt signal received\n" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", exitCode, stdout, stderr)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the file is there: %v", err)
 	}
 }
