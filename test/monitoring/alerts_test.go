@@ -165,6 +165,11 @@ var faults = []struct {
 		series{`dra_numa_record_mismatches{record="missing_spec"}`: "1x60"},
 	},
 	{
+		"it is, and scrapes meet operations", "NUMARecordsDiffer", "The files of node node-1 differ from what its claims hold (missing_spec).",
+		series{`dra_numa_record_mismatches{record="missing_spec"}`: strings.Repeat("1x3 stale ", 12)},
+	},
+	{"it was for a moment", "", "", series{`dra_numa_record_mismatches{record="missing_spec"}`: "0x20 1x2 0x36"}},
+	{
 		"claims are refused", "NUMAPrepareFails", "The daemon on node node-1 repeatedly fails to prepare claims.",
 		series{`dra_numa_claim_operation_duration_seconds_count{operation="prepare",result="error"}`: "0+1x60"},
 	},
