@@ -16,14 +16,17 @@ import (
 // hugepages. Kubernetes 1.36 had other fields, and its API server drops these. They may
 // change again, so nothing else in the driver sets them.
 
-// withAllocatable maps each capacity to the resource of the node that it is part of,
-// one to one.
+// withAllocatable maps the capacities that are part of a resource of the node, one to one.
 func withAllocatable(device resourceapi.Device) resourceapi.Device {
 	device.NodeAllocatableResources = make(map[corev1.ResourceName]resourceapi.NodeAllocatableResource, len(device.Capacity))
 	for key := range device.Capacity {
 		name := corev1.ResourceName(key)
-		if size, huge := strings.CutPrefix(string(key), deviceclasses.CapacityHugepagesPrefix); huge {
+		size, huge := strings.CutPrefix(string(key), deviceclasses.CapacityHugepagesPrefix)
+		switch {
+		case huge:
 			name = corev1.ResourceName(corev1.ResourceHugePagesPrefix + size)
+		case key != deviceclasses.CapacityCPU && key != deviceclasses.CapacityMemory:
+			continue // a group, which is no resource: the API server would refuse the slice
 		}
 		device.NodeAllocatableResources[name] = resourceapi.NodeAllocatableResource{Mapping: &resourceapi.NodeAllocatableMapping{
 			CapacityKey:        ptr.To(key),

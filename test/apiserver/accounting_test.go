@@ -293,7 +293,8 @@ func TestSchedulerCountsClaimsWhereTheGateIsOn(t *testing.T) {
 }
 
 // TestDaemonMapsCapacitiesWhereTheGateIsOn looks at what the program publishes. It asks
-// the API server only once it runs, when the driver is open already.
+// the API server only once it runs, when the driver is open already. Zones also have a
+// capacity that no node has.
 func TestDaemonMapsCapacitiesWhereTheGateIsOn(t *testing.T) {
 	const cluster = "ALLOCATABLE_KUBECONFIG"
 	admin := clientFor(t, cluster)
@@ -303,7 +304,7 @@ func TestDaemonMapsCapacitiesWhereTheGateIsOn(t *testing.T) {
 		office := openOffice(t, admin, "mapped-"+accounting, nodeAllocatable)
 		office.mustCount(knows, "")
 		config := filepath.Join(t.TempDir(), "config.yaml")
-		files.Write(t, config, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\naccounting: "+accounting+"\n")
+		files.Write(t, config, "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\ngroups: [kafka]\naccounting: "+accounting+"\n")
 		run(t, cluster, daemon, machineFolder(t), office.node, "--config="+config).answers(t, "200 ok")
 		for _, device := range nodeDevices(t, admin, office.node) {
 			if got := device.NodeAllocatableResources != nil; got != want {
