@@ -169,7 +169,7 @@ type NodeSettings struct {
 	OtherCPUDrivers []string `json:"otherCPUDrivers,omitempty"`
 	// OtherMemoryDrivers are names of other DRA drivers that give out memory of nodes,
 	// besides dra.memory and drivers whose devices say so. On a node with devices of such
-	// a driver, zones have CPUs only.
+	// a driver, zones have no memory and no hugepages.
 	//
 	//	otherMemoryDrivers: [cxl.example.com]
 	OtherMemoryDrivers []string `json:"otherMemoryDrivers,omitempty"`

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"maps"
 	"path"
 	"strings"
 
@@ -75,18 +76,18 @@ func WithoutMemory(devices []resourceapi.Device) (others []resourceapi.Device) {
 		if _, has := device.Capacity[deviceclasses.CapacityCPU]; !has {
 			continue
 		}
-		device.Capacity = only(device.Capacity, deviceclasses.CapacityCPU)
-		device.NodeAllocatableResources = only(device.NodeAllocatableResources, corev1.ResourceCPU)
+		device.Capacity = withoutMemory(device.Capacity, deviceclasses.CapacityMemory, deviceclasses.CapacityHugepagesPrefix)
+		device.NodeAllocatableResources = withoutMemory(device.NodeAllocatableResources, corev1.ResourceMemory, corev1.ResourceHugePagesPrefix)
 		others = append(others, device)
 	}
 	return others
 }
 
-// only returns the map with one of its keys; nil if it has no such key.
-func only[K comparable, V any](all map[K]V, key K) map[K]V {
-	value, has := all[key]
-	if !has {
-		return nil
-	}
-	return map[K]V{key: value}
+// withoutMemory returns a copy without memory and hugepages.
+func withoutMemory[K ~string, V any](all map[K]V, memory, hugepagesPrefix K) map[K]V {
+	kept := maps.Clone(all)
+	maps.DeleteFunc(kept, func(name K, _ V) bool {
+		return name == memory || strings.HasPrefix(string(name), string(hugepagesPrefix))
+	})
+	return kept
 }

@@ -1,14 +1,14 @@
 package driver
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 )
 
 // rivalSlice has a device that maps a capacity to these resources of the node.
@@ -59,9 +59,9 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-func TestZonesWithoutMemoryKeepTheirCPUs(t *testing.T) {
+func TestZonesWithoutMemoryKeepTheirCPUsAndGroups(t *testing.T) {
 	machine := testMachine()
-	all := Devices(machine, Config{Exclusivity: ExclusivityKernel, Gates: Gates{NodeAllocatable: true}}, nil)
+	all := Devices(machine, Config{Exclusivity: ExclusivityKernel, Gates: Gates{NodeAllocatable: true}, Groups: []string{"kafka"}}, nil)
 	function := resourceapi.Device{Name: "gpu", Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {}}}
 	before := make([]resourceapi.Device, len(all))
 	for i := range all {
@@ -74,8 +74,9 @@ func TestZonesWithoutMemoryKeepTheirCPUs(t *testing.T) {
 		if device.Name == "gpu" {
 			continue
 		}
-		if _, cpus := device.Capacity[deviceclasses.CapacityCPU]; !cpus || len(device.Capacity) != 1 || len(device.NodeAllocatableResources) != 1 {
-			t.Errorf("device %s has capacity %v, mapped are %v", device.Name, device.Capacity, device.NodeAllocatableResources)
+		capacities, mapped := slices.Sorted(maps.Keys(device.Capacity)), slices.Collect(maps.Keys(device.NodeAllocatableResources))
+		if !cmp.Equal(capacities, []resourceapi.QualifiedName{"cpu", "groupKafka"}) || !cmp.Equal(mapped, []corev1.ResourceName{"cpu"}) {
+			t.Errorf("device %s has capacities %v, mapped are %v", device.Name, capacities, mapped)
 		}
 	}
 	if want := (map[string]bool{"numa-0": true, "numa-1": true, "gpu": true}); !cmp.Equal(names, want) {
