@@ -110,6 +110,87 @@ func TestAGroupThatTheKernelRefuses(t *testing.T) {
 	}
 }
 
+// A pool that is added takes a class. A mixed claim has the highest one, so an idle one below is
+// given up until the claim ends.
+func TestAPoolIsAddedBesideAMixedClaim(t *testing.T) {
+	for pool, group := range map[string]string{
+		`groups: [{name: dpdk, cpus: "0", ways: 2}]`: resctrl.NameOf("dpdk"),
+		`reserved: {ways: 2}`:                        resctrl.Name(reservedGroup),
+		`infra: {ways: 2, cpus: "0"}`:                resctrl.Name(0),
+		`shared: {ways: 2, members: 10}`:             resctrl.Name(1),
+	} {
+		n := newCacheNode(t, "{os: {ways: 1}, guaranteed: {ways: 5}}")
+		mustPrepare(t, n.open(), mixedClaim("a", 1))
+		n.pools = "{os: {ways: 1}, guaranteed: {ways: 5}, " + pool + "}"
+		driver := n.open()
+		expect := func(when, want string) {
+			t.Helper()
+			report := driver.RepairCaches()
+			if unmet := driver.Unmet(); len(report.News) > 0 || len(unmet) > 0 {
+				t.Errorf("%s, %s: news %q, not done is %q", pool, when, report.News, unmet)
+			}
+			if n.text(group) == " " {
+				t.Errorf("%s, %s: there is no group %s", pool, when, group)
+			}
+			if got := offered(driver, "cache-1-guaranteed", "classes"); got != "6" {
+				t.Errorf("%s, %s: %s classes, want 6", pool, when, got)
+			}
+			claimed := ""
+			for number := 2; number <= 8; number++ {
+				claimed += " " + strings.Split(n.group(number), ":")[0]
+				if n.group(number) == "" {
+					claimed += "-"
+				}
+			}
+			if claimed != want {
+				t.Errorf("%s, %s: classes have CPUs%s, want%s", pool, when, claimed, want)
+			}
+		}
+		expect("with the claim", "      - 4")
+		mustPrepare(t, driver, mixedClaim("b", 1))
+		expect("with another one", "     5 - 4")
+		if err := driver.Unprepare("uid-a"); err != nil {
+			t.Fatal(err)
+		}
+		mustPrepare(t, driver, ownClaim("c", 0))
+		expect("without the first one", " 2    5  -")
+	}
+}
+
+// More mixed claims than the classes that new pools leave.
+func TestPoolsThatClaimsLeaveNoClassFor(t *testing.T) {
+	const db, dpdk = `{name: db, cpus: "0", ways: 1}`, `{name: dpdk, cpus: "1", ways: 1}`
+	n := newCacheNode(t, "{os: {ways: 1}, groups: ["+db+"], guaranteed: {ways: 6}}")
+	driver := n.open()
+	for i, zone := range []int{0, 0, 1, 1, 1, 1} {
+		mustPrepare(t, driver, mixedClaim(string(rune('a'+i)), zone))
+	}
+	use := func(pools string) {
+		n.pools = "{os: {ways: 1}, guaranteed: {ways: 6}, " + pools + "}"
+		driver = n.open()
+		driver.RepairCaches()
+	}
+	use("groups: [" + db + ", " + dpdk + "]")
+	if got, want := driver.Unmet()[SettingCache], "the kernel has no group dra-numa.dpdk"; got != want {
+		t.Errorf("not done is %q, want %q", got, want)
+	}
+	use("groups: [" + db + "], shared: {ways: 2, members: 10}")
+	if got := offered(driver, "cache-1-shared", "members"); got != "10 ways-missing" {
+		t.Errorf("members of a pool that the kernel has no group for: %q", got)
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	driver.RepairCaches()
+	if got := offered(driver, "cache-1-shared", "members"); got != "10" {
+		t.Errorf("members after a claim has ended: %q", got)
+	}
+	use("groups: [" + db + ", " + dpdk + "]")
+	if unmet := driver.Unmet(); len(unmet) > 0 {
+		t.Errorf("not done is %q", unmet)
+	}
+}
+
 // The operator's names are those that the driver knows as its own.
 func TestNamesOfGroupsAreOfTheDriver(t *testing.T) {
 	for _, name := range []string{"a", "a-", "db-2", "z0123456789-0123456789-012345678"} {

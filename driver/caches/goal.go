@@ -138,21 +138,35 @@ func (n *Node) cpusOf(cache int) cpuset.Set {
 	return cpuset.Set{}
 }
 
-// groupsOf returns the numbers of the groups of classes, ascending: those that are kept
-// for claims, and those of claims from before there were fewer.
+// groupsOf returns the numbers of the groups of shared and of classes, ascending.
 func (n *Node) groupsOf(held []Holding) []int {
-	numbers := make([]int, 0, 1+n.classes()+len(held))
-	if n.Masks.Shared != 0 {
-		numbers = append(numbers, groupShared)
-	}
-	for i := range n.classes() {
-		numbers = append(numbers, firstGroup+i)
-	}
+	used := make([]int, 0, 1+n.classes()+len(held))
+	shared := n.Masks.Shared != 0
 	for i := range held {
-		numbers = append(numbers, held[i].Group)
+		if held[i].Group == groupShared {
+			shared = true
+		} else {
+			used = append(used, held[i].Group)
+		}
 	}
-	slices.Sort(numbers)
-	return slices.Compact(numbers)
+	numbers := n.classNumbers(used)
+	if shared {
+		numbers = slices.Insert(numbers, 0, groupShared)
+	}
+	return numbers
+}
+
+// classNumbers returns the numbers of the groups of classes, ascending: those in use, which may
+// be from before there were fewer classes, and then the lowest, as many as there are classes.
+func (n *Node) classNumbers(used []int) []int {
+	slices.Sort(used)
+	numbers, classes := slices.Compact(used), n.classes()
+	for number := firstGroup; len(numbers) < classes; number++ {
+		if at, found := slices.BinarySearch(numbers, number); !found {
+			numbers = slices.Insert(numbers, at, number)
+		}
+	}
+	return numbers
 }
 
 // classGroups are the groups of classes, by number.
@@ -318,21 +332,29 @@ func has(now, want numa.Schemata) bool {
 	return true
 }
 
-// Missing returns the classes of each cache that the kernel does not have, although the
-// scheduler counts them.
+// Missing returns the classes and the groups of shared, of each cache, that the kernel does not
+// have, although the scheduler counts them.
 func (g *Goal) Missing(state numa.ResctrlState) (missing []Key) {
-	if g.node.restore {
-		return nil // nothing is published
-	}
-	for i := range g.node.classes() {
-		if _, found := state.Group(resctrl.Name(firstGroup + i)); found {
-			continue
+	for _, number := range g.classes.numbers {
+		if _, found := state.Group(resctrl.Name(number)); found || g.node.restore {
+			continue // with restore, nothing is published
 		}
 		for _, cache := range g.node.cacheIDs {
-			missing = append(missing, Key{cache, firstGroup + i})
+			missing = append(missing, Key{cache, number})
 		}
 	}
 	return missing
+}
+
+// Undone says which groups of CPUs that no claim gets the kernel does not have.
+func (g *Goal) Undone(state numa.ResctrlState) (undone []string) {
+	for i := range len(g.Wanted.Groups) - len(g.classes.numbers) {
+		name := g.Wanted.Groups[i].Name
+		if _, found := state.Group(name); !found {
+			undone = append(undone, "the kernel has no group "+name)
+		}
+	}
+	return undone
 }
 
 // Check says why a claim does not have what it holds; nil if it does. State is that of the

@@ -31,8 +31,15 @@ func (n *Node) GroupFor(ask Ask, joined bool, own, held []Use) (group int, err e
 		isUse := func(u Use) bool { return u.Group == group && (u.Cache == ask.Cache || u.Joined || joined) }
 		return slices.ContainsFunc(own, isUse) || slices.ContainsFunc(held, isUse)
 	}
+	var used []int
+	for _, use := range slices.Concat(own, held) {
+		if use.Group != groupShared {
+			used = append(used, use.Group)
+		}
+	}
+	numbers := n.classNumbers(used)
 	if !joined {
-		for group = firstGroup; group < firstGroup+n.classes(); group++ {
+		for _, group := range numbers {
 			if !inUse(group) {
 				return group, nil
 			}
@@ -46,7 +53,7 @@ func (n *Node) GroupFor(ask Ask, joined bool, own, held []Use) (group int, err e
 		}
 	}
 	// Other claims take the lowest group, so the highest ones stay free in all caches.
-	for group = firstGroup + n.classes() - 1; group >= firstGroup; group-- {
+	for _, group := range slices.Backward(numbers) {
 		if !inUse(group) {
 			return group, nil
 		}

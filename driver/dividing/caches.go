@@ -27,6 +27,7 @@ type Caches struct {
 	warnings []string              // about groups of other tools, and pools that are not published
 	missing  []string              // pools that are not published, whatever claims hold
 	faults   map[caches.Key]string // why a claim does not have what it should
+	unmade   []string              // groups of CPUs that no claim gets
 	lost     map[int]int           // classes of each cache that claims cannot have; see [caches.Node.Lost]
 }
 
@@ -85,7 +86,7 @@ func (s *Caches) Undone() string {
 	if s.node == nil && !errors.Is(s.why, errNotDivided) {
 		return s.why.Error()
 	}
-	return strings.Join(s.missing, "; ")
+	return strings.Join(slices.Concat(s.missing, s.unmade), "; ")
 }
 
 // same reports whether the machine is the same, and the kernel and other tools leave the

@@ -90,6 +90,7 @@ func (v *State) Repair(recorded ledger.List, record func(ledger.List) error) (re
 	err := v.read()
 	faults, held := make(map[caches.Key]string), allHoldings(recorded)
 	var groups []resctrl.Group
+	var unmade []string
 	if err != nil {
 		if v.config.Pools.Divides() {
 			report.News = append(report.News, err.Error())
@@ -116,6 +117,7 @@ func (v *State) Repair(recorded ledger.List, record func(ledger.List) error) (re
 				report.News = append(report.News, strings.Split(failed.Error(), "\n")...) // an error of each group
 			}
 		}
+		unmade = goal.Undone(v.groups)
 		for _, key := range goal.Missing(v.groups) {
 			faults[key] = "the kernel has no group for a claim"
 		}
@@ -125,9 +127,9 @@ func (v *State) Repair(recorded ledger.List, record func(ledger.List) error) (re
 			}
 		}
 	}
-	if !maps.Equal(faults, v.caches.faults) {
+	if !maps.Equal(faults, v.caches.faults) || !slices.Equal(unmade, v.caches.unmade) {
 		next := *v.caches
-		next.faults = faults
+		next.faults, next.unmade = faults, unmade
 		v.caches = &next
 	}
 	report.News = append(report.News, v.caches.warnings...)

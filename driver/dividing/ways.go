@@ -107,6 +107,10 @@ func cachesIn(grant ledger.Grant) (ids []int) {
 func (v *State) settleWays(goal caches.Goal, own []caches.Holding) error {
 	v.forgoExclusive(goal.Wanted)
 	wanted := goal.Differing(v.groups, own)
+	wanted.Groups = slices.DeleteFunc(wanted.Groups, func(g resctrl.Group) bool {
+		_, found := v.groups.Group(g.Name)
+		return !found // Repair makes it, and no pod waits for it
+	})
 	if len(wanted.Groups) == 0 {
 		return nil
 	}
