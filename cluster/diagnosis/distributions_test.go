@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/utils/ptr"
 
@@ -218,5 +219,34 @@ func TestPodsOnReservedHugepagesAreNoFinding(t *testing.T) {
 	facts.Objects.Nodes[0].Status.Allocatable["hugepages-2Mi"] = more
 	if findings := Validate(facts); len(findings) != 0 {
 		t.Errorf("as much is reserved, and findings are %+v", findings)
+	}
+}
+
+// A NodeConfig may ask for another exclusivity on each node. Only a bundle has it.
+func TestExclusivityOfANodeConfig(t *testing.T) {
+	const profile = "apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\nexclusivity: none\nprofiles: [{nodeSelector: {pool: batch}, exclusivity: cooperative}]\n"
+	for name, row := range map[string]struct{ config, pool, published, want string }{
+		"as it says":                {profile, "", "none", ""},
+		"as a profile says":         {profile, "batch", "cooperative", ""},
+		"other than a profile says": {profile, "batch", "none", "cooperative"},
+		"nothing":                   {"apiVersion: dra.numa/v1alpha1\nkind: NodeConfig\n", "", "cooperative", "kernel, which needs Linux 6.11 or newer"},
+		"not known":                 {"", "", "none", ""},
+	} {
+		facts := healthy(t)
+		*facts.daemonArgs() = append(*facts.daemonArgs(), "--config=/config/node.yaml")
+		if row.config != "" {
+			facts.Installation.ConfigMaps = []*corev1.ConfigMap{{Data: map[string]string{ConfigKey: row.config}}}
+		}
+		facts.Objects.Nodes[0].Labels = map[string]string{"pool": row.pool}
+		for i := range facts.Objects.Slices[0].Spec.Devices {
+			facts.Objects.Slices[0].Spec.Devices[i].Attributes["exclusivity"] = resourceapi.DeviceAttribute{StringValue: &row.published}
+		}
+		var expected []string
+		for _, finding := range zoneExclusivity(facts) {
+			expected = append(expected, finding.Expected)
+		}
+		if got := strings.Join(expected, "; "); got != row.want {
+			t.Errorf("%s: expected is %q, want %q", name, got, row.want)
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 
 	"github.com/dra-driver-numa/dra-driver-numa/cluster/snapshot"
+	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/driver"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/nodestate"
 )
@@ -231,6 +232,21 @@ func (i Installation) daemon() corev1.Container {
 		}
 	}
 	return corev1.Container{}
+}
+
+// nodeConfig returns the NodeConfig of the daemon, which is empty without one. known says whether
+// the facts have it.
+func (i Installation) nodeConfig() (config deviceclasses.NodeConfig, known bool) {
+	if _, given := Argument(i.daemon(), "config"); !given {
+		return deviceclasses.NodeConfig{}, true
+	}
+	for _, object := range i.ConfigMaps {
+		if text, is := object.Data[ConfigKey]; is {
+			config, err := deviceclasses.DecodeNodeConfig([]byte(text))
+			return config, err == nil
+		}
+	}
+	return deviceclasses.NodeConfig{}, false
 }
 
 // Names of the daemon's containers, and of the key in its ConfigMap.

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"fmt"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -81,24 +82,34 @@ func isMadeUp(device resourceapi.Device) bool {
 // oldestPartitions is the oldest kernel with which the driver isolates CPUs by the kernel.
 const oldestPartitions = "6.11.0"
 
-// zoneExclusivity compares the exclusivity of zones with the chart's value. With auto, the
-// kernel of the node decides.
+// zoneExclusivity compares the exclusivity of zones with what the chart's value or the NodeConfig
+// asks for. With auto, the kernel of the node decides.
 func zoneExclusivity(f *Facts) (findings []Finding) {
-	want, given := Argument(f.Installation.daemon(), "exclusivity")
-	auto := !given || want == deviceclasses.ExclusivityAuto
-	if auto {
-		want = string(driver.ExclusivityKernel)
+	config, known := f.Installation.nodeConfig()
+	if !known {
+		return nil // it may ask for another exclusivity on each node
 	}
+	given, _ := Argument(f.Installation.daemon(), "exclusivity")
 	nodes := f.nodeObjects()
 	for _, slice := range f.zones() {
+		node := *slice.Spec.NodeName
+		object := nodes[node]
+		var labels map[string]string
+		if object != nil {
+			labels = object.Labels
+		}
+		want := cmp.Or(config.For(labels).Exclusivity, given, deviceclasses.ExclusivityAuto)
+		auto := want == deviceclasses.ExclusivityAuto
+		if auto {
+			want = string(driver.ExclusivityKernel)
+		}
 		for _, device := range slice.Spec.Devices {
 			is := deviceclasses.Attribute(device.Attributes, deviceclasses.AttributeExclusivity).StringValue
 			if is == nil || *is == want || isMadeUp(device) {
 				continue
 			}
-			node := *slice.Spec.NodeName
 			expected, detected := want+exclusivityNeeds(want), *is
-			if object := nodes[node]; object != nil {
+			if object != nil {
 				kernel := object.Status.NodeInfo.KernelVersion
 				detected += ", with Linux " + kernel
 				if auto && older(kernel, oldestPartitions) {
