@@ -241,6 +241,9 @@ func (w *model) checkSpread(zone int, free *cpuset.Set, r *Request, got counts) 
 		}
 	}
 	for a, here := range got.ofDie {
+		if w.sharedL3[zone] {
+			break // an L3 of several dies comes before them
+		}
 		if here+1 < slices.Max(got.ofDie) && leftOfDie[a]-here > got.broken {
 			return fmt.Sprintf("die %d of %v has room", a, got.ofDie)
 		}

@@ -39,7 +39,7 @@ type Reason uint8
 
 // The reasons.
 const (
-	NoReason      Reason = iota // several zones, CPUs without an L3, or isolated CPUs that came first
+	NoReason      Reason = iota // several zones, CPUs without an L3, isolated CPUs that came first, or dies that share an L3
 	Tightest                    // no L3 with fewer free CPUs has enough at the same cost in cores
 	NoneHasFree                 // no L3 has as many free CPUs, or as many free cores with OneThreadPerCore
 	NoneHasCores                // no L3 has as many free whole cores
@@ -83,7 +83,7 @@ func (j *job) explain(n int, usable *words, choice *Choice) {
 			why.OutsideCPUs += here
 		} else if j.countL3(d) {
 			why.L3s++
-			why.L3, why.L3Free = d.l3, int(j.freeBefore[i])
+			why.L3, why.L3Free = d.l3, int(j.freeBefore[d.lead])
 		}
 	}
 	if why.Reason = NoReason; why.Zones == 1 {
@@ -91,8 +91,8 @@ func (j *job) explain(n int, usable *words, choice *Choice) {
 	}
 }
 
-// countL3 reports whether the domain's L3 has not been counted for another zone yet,
-// and counts it.
+// countL3 reports whether the domain's L3 has not been counted for another zone or domain
+// yet, and counts it.
 func (j *job) countL3(d *domain) bool {
 	if j.caches == nil {
 		return true
@@ -110,6 +110,8 @@ func (j *job) reason(n int, why *Explanation) Reason {
 		return NoReason
 	case j.spread && r.L3 != RequireOneL3:
 		return EvenlyDivided
+	case j.split:
+		return NoReason
 	case why.L3s == 1:
 		return Tightest
 	case int(slices.Max(j.freeBefore)) < n:

@@ -1,5 +1,7 @@
 package pick
 
+import "slices"
+
 // job is one call of Pick. Its methods take the usable CPUs, which are free and not
 // chosen yet, and the choice as parameters. Both are large, and a pointer to them in
 // the job would move them to the heap.
@@ -7,12 +9,12 @@ type job struct {
 	picker  *Picker
 	request Request
 	buffers scratch
-	caches  []bool // with several zones: whether the choice uses an L3, by domain.cache
+	caches  []bool // with several zones, or domains of an L3: whether the choice uses an L3, by domain.cache
 
 	plan             // this and all fields below are for the current zone
 	isolated []int32 // free isolated CPUs, by domain
-	// freeBefore is the number of CPUs that were free before the choice, by domain.
-	// With OneThreadPerCore, it is the number of cores.
+	// freeBefore is the number of CPUs that were free in an L3 before the choice, by the first
+	// domain of the L3. With OneThreadPerCore, it is the number of cores.
 	freeBefore []int32
 	coresMost  int // the most free whole cores in one domain before the choice
 	coresFree  int // free whole cores before the choice
@@ -60,6 +62,17 @@ func (j *job) inZone(z *zone, n int, usable *words, choice *Choice) error {
 		return nil
 	}
 	copy(j.freeBefore, j.free)
+	if z.split {
+		for i := range z.domains {
+			if lead := z.domains[i].lead; lead != i {
+				j.freeBefore[lead] += j.freeBefore[i]
+				j.freeBefore[i] = 0
+			}
+		}
+		if j.caches == nil {
+			j.caches = make([]bool, j.picker.l3s)
+		}
+	}
 	j.coresMost, j.coresFree = j.wholeCores()
 	j.choose(n, usable, choice)
 	j.explain(n, usable, choice)
@@ -77,7 +90,7 @@ func (j *job) choose(n int, usable *words, choice *Choice) {
 		clear(j.isolated)
 	}
 	within := -1
-	if j.request.L3 == RequireOneL3 {
+	if j.request.L3 == RequireOneL3 || j.split && !prefer && (j.request.L3 == PreferOneL3 || !j.spread) {
 		within = j.oneL3(n)
 	}
 	if prefer {
@@ -102,30 +115,54 @@ func (j *job) readIsolated(usable *words) words {
 	return isolated
 }
 
-// oneL3 returns the domain from which to take n CPUs of one L3. At least one domain
-// must have that many.
+// oneL3 returns the first domain of the L3 from which to take n CPUs, or -1 if no L3 has that
+// many. Unless the request requires one L3, it is -1 as well if the cores in several would be
+// better.
 func (j *job) oneL3(n int) int {
 	j.start()
+	require := j.request.L3 == RequireOneL3
+	if !require {
+		j.all()
+		j.aim = newAim(&j.request, j.sizes, n, &j.sum)
+		j.start()
+	}
 	costs := aim{classes: j.sizes, n: n, single: j.threads}
-	best, mostIsolated, least := -1, 0, 0
+	best, most, least := -1, 0, [3]int{} // least is the cost, 1 if it takes several domains, and what is free
 	for _, d := range j.order {
-		if !j.domains[d].hasL3 || int(j.free[d]) < n {
+		if lead := &j.domains[d]; !lead.hasL3 || lead.lead != int(d) {
 			continue
 		}
-		j.sum.add(&j.tally, int(d), 1)
-		isolated, cost := min(n, int(j.isolated[d])), costs.cost(&j.sum)
-		j.sum.add(&j.tally, int(d), -1)
-		if best < 0 || isolated > mostIsolated || isolated == mostIsolated && cost < least {
-			best, mostIsolated, least = int(d), isolated, cost
+		isolated, largest := 0, 0
+		for i := int(d); i < len(j.domains) && j.domains[i].lead == int(d); i++ {
+			isolated, largest = isolated+int(j.isolated[i]), max(largest, int(j.free[i]))
+			j.search.choose(int32(i))
+		}
+		if free := j.sum.free; free >= n && (require || j.met(&j.sum)) {
+			cost := [3]int{costs.cost(&j.sum), 0, free}
+			if largest < n {
+				cost[1] = 1
+			}
+			isolated = min(n, isolated)
+			if best < 0 || isolated > most || isolated == most && slices.Compare(cost[:], least[:]) < 0 {
+				best, most, least = int(d), isolated, cost
+			}
+		}
+		for i := int(d); i < len(j.domains) && j.domains[i].lead == int(d); i++ {
+			j.drop(int32(i))
 		}
 	}
 	return best
 }
 
 // takeUpTo chooses n of the usable CPUs, or all of them if there are fewer, and returns
-// how many it chose. The tally must be that of the usable CPUs. within is the only
-// domain to consider; -1 means all.
+// how many it chose. The tally must be that of the usable CPUs. within is the first domain of
+// the only L3 to consider; -1 means all.
 func (j *job) takeUpTo(n, within int, usable *words, choice *Choice) int {
+	request := j.request
+	if within >= 0 && j.split {
+		j.keepOnly(within)
+		within, request.L3 = -1, AnyL3
+	}
 	j.start()
 	switch n = min(n, j.total); {
 	case within >= 0:
@@ -133,10 +170,10 @@ func (j *job) takeUpTo(n, within int, usable *words, choice *Choice) int {
 			j.search.choose(int32(within))
 		}
 		n = min(n, j.sum.free)
-	case j.spread && j.request.L3 == AnyL3:
+	case j.spread && request.L3 == AnyL3:
 		j.all()
 	default:
-		j.fewest(&j.request, n)
+		j.fewest(&request, n)
 	}
 	if n > 0 {
 		j.make(n)

@@ -2,6 +2,7 @@ package pick
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
@@ -18,6 +19,7 @@ type model struct {
 	dies     map[int]int         // by zone
 	uniform  map[int]bool        // by zone: all cores are of one size
 	dividing map[int]bool        // by zone: each size divides the next
+	sharedL3 map[int]bool        // by zone: several dies have an L3 together
 	zoneOf   [cpuset.MaxCPUs]int // -1 for none
 }
 
@@ -32,7 +34,7 @@ type modelCore struct {
 func newModel(m numa.Machine) *model {
 	w := &model{
 		m: m, cores: map[int][]modelCore{}, groups: map[int]int{}, dies: map[int]int{},
-		uniform: map[int]bool{}, dividing: map[int]bool{},
+		uniform: map[int]bool{}, sharedL3: map[int]bool{}, dividing: map[int]bool{},
 	}
 	if m.Isolated != nil {
 		w.isolated = *m.Isolated
@@ -66,6 +68,9 @@ func newModel(m numa.Machine) *model {
 			w.cores[zone.ID] = append(w.cores[zone.ID], core)
 			sizes[len(core.cpus)] = true
 		}
+		w.sharedL3[zone.ID] = slices.ContainsFunc(w.cores[zone.ID], func(a modelCore) bool {
+			return a.l3 >= 0 && slices.ContainsFunc(w.cores[zone.ID], func(b modelCore) bool { return a.l3 == b.l3 && a.die != b.die })
+		})
 		w.groups[zone.ID], w.dies[zone.ID] = len(groups), len(dies)
 		w.uniform[zone.ID], w.dividing[zone.ID] = len(sizes) <= 1, true
 		for a := range sizes {

@@ -78,7 +78,8 @@ func New(m numa.Machine) *Picker {
 //   - the cores that [CorePolicy] prefers ([PreferOneL3] puts the next criterion first);
 //   - the fewest L3s, or nearly the fewest if cores have more than two threads; the cores
 //     of a die that have no L3 count as one L3;
-//   - the fewest dies, or nearly the fewest if a zone has more than three;
+//   - the fewest dies, or nearly the fewest if a zone has more than three; of L3s
+//     that several dies share, first those of which one die has enough;
 //   - the tightest L3s: no chosen L3 can be replaced by one with fewer free CPUs, or by
 //     one with as many free CPUs in a die with fewer;
 //   - the lowest L3s, cores and CPUs.

@@ -45,7 +45,8 @@ type Placement uint8
 const (
 	// Pack, "pack": where the most room is left for other claims.
 	Pack Placement = iota
-	// Spread, "spread": evenly over the dies, then over the L3s of each die.
+	// Spread, "spread": evenly over the dies, then over the L3s of each die. If dies share an
+	// L3, evenly over the L3s, then over the dies of each.
 	Spread
 )
 

@@ -26,9 +26,20 @@ func TestRandomStepsOnLayouts(t *testing.T) {
 		"4 threads":        uniform{2, 1, 1, 6, 2, 4}.machine(),
 		"8 threads":        uniform{1, 2, 1, 6, 2, 8}.machine(),
 		"1 thread":         uniform{2, 2, 2, 2, 4, 1}.machine(),
+		"dies of one L3":   sharingL3s(3, 3),
+		"dies of two L3s":  sharingL3s(4, 2),
 	} {
 		t.Run(name, func(t *testing.T) { randomSteps(t, m) })
 	}
+}
+
+// sharingL3s is one zone of dies with 8 cores each, of which some have an L3 together.
+func sharingL3s(dies, diesPerL3 int) numa.Machine {
+	m := uniform{1, 1, dies, 1, 8, 2}.machine()
+	for i := range m.Cores {
+		m.Cores[i].L3 = new(*m.Cores[i].Die / diesPerL3)
+	}
+	return m
 }
 
 func TestRandomStepsOnMachines(t *testing.T) { sample.Each(t, randomSteps) }

@@ -85,6 +85,18 @@ func (t *tally) kindOf(c *core, usable *words) (kind, cpus int) {
 	}
 }
 
+// keepOnly counts nothing as free but what is in one L3, that of the domain lead.
+func (t *tally) keepOnly(lead int) {
+	for i := range t.domains {
+		if d := &t.domains[i]; d.lead != lead {
+			clear(t.have[i*t.kinds : (i+1)*t.kinds])
+			t.dieFree[d.die] -= t.free[i]
+			t.total -= int(t.free[i])
+			t.free[i], t.shared[i] = 0, 0
+		}
+	}
+}
+
 // wholeCores returns how many free whole cores the domain with the most has, and how
 // many all domains have.
 func (t *tally) wholeCores() (most, all int) {
@@ -99,15 +111,19 @@ func (t *tally) wholeCores() (most, all int) {
 }
 
 // room returns how many CPUs the request can get. If it requires one L3, that is the
-// most that one domain with an L3 has.
+// most that one L3 has.
 func (t *tally) room(l3 L3Policy) int {
 	if l3 != RequireOneL3 {
 		return t.total
 	}
-	most := 0
+	most, inL3 := 0, 0
 	for i, free := range t.free {
-		if t.domains[i].hasL3 {
-			most = max(most, int(free))
+		d := &t.domains[i]
+		if d.lead == i {
+			inL3 = 0
+		}
+		if inL3 += int(free); d.hasL3 {
+			most = max(most, inL3)
 		}
 	}
 	return most

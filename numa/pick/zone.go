@@ -16,20 +16,24 @@ type words = [cpuset.MaxCPUs / 64]uint64
 // zone is a zone in the form of lists, so that a choice only has to walk them.
 type zone struct {
 	id      int
-	domains []domain // by die, then L3 id; cores without an L3 come last
+	domains []domain // by die, then L3 id, then what it has of the L3; cores without an L3 come last
 	cores   []core   // by domain, then lowest CPU
 	parts   []part   // by core, then word
-	dies    int
-	sizes   []int  // different numbers of CPUs that its cores have, descending
-	one     [1]int // replaces sizes if a core gives one CPU and the others stay idle
+	dies    int      // those that share an L3 count as one
+	split   bool     // several domains have the same L3
+	sizes   []int    // different numbers of CPUs that its cores have, descending
+	one     [1]int   // replaces sizes if a core gives one CPU and the others stay idle
 }
 
-// domain is the cores that share an L3, or the cores of one die that have no L3. Its
-// die is that of its first core: the kernel knows no L3 that several dies share.
+// domain is the cores of one die that share an L3, or that have no L3. The kernel knows no L3
+// that several dies share. A zone of several NUMA nodes may have one, because each node becomes a
+// die: with sub-NUMA clustering, they share the L3 of their socket. Their domains are near each
+// other, so they have the same die here.
 type domain struct {
 	l3          int // Cache.ID, if hasL3
 	hasL3       bool
 	cache       int // index of the L3 among all L3s of the machine
+	lead        int // index of the first domain with this L3
 	die         int // 0 ≤ die < zone.dies, in the order of sockets and dies
 	first, last int // first ≤ core < last
 }
@@ -65,6 +69,7 @@ func dieOf(c *numa.Core) dieKey {
 // group is a domain with its cores, before they are laid out.
 type group struct {
 	domain
+	ofDie int // the die, before those that share an L3 are joined
 	cores []*numa.Core
 }
 
@@ -91,14 +96,11 @@ func newZone(m *numa.Machine, id int, caches map[int]int) zone {
 			dies[dieOf(c)] = die
 		}
 		at := slices.IndexFunc(groups, func(g *group) bool {
-			if c.L3 == nil {
-				return !g.hasL3 && g.die == die
-			}
-			return g.hasL3 && g.l3 == *c.L3
+			return g.ofDie == die && g.hasL3 == (c.L3 != nil) && (c.L3 == nil || g.l3 == *c.L3)
 		})
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, &group{domain: domain{die: die}})
+			groups = append(groups, &group{domain: domain{die: die}, ofDie: die})
 			if c.L3 != nil {
 				groups[at].l3, groups[at].hasL3, groups[at].cache = *c.L3, true, caches[*c.L3]
 			}
@@ -109,14 +111,39 @@ func newZone(m *numa.Machine, id int, caches map[int]int) zone {
 		}
 	}
 	z.dies = len(dies)
+	z.joinDies(groups)
 	slices.SortFunc(z.sizes, func(a, b int) int { return b - a })
 	slices.SortFunc(groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(a.die, b.die), cmp.Compare(a.rank(), b.rank()))
+		return cmp.Or(cmp.Compare(a.die, b.die), cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.ofDie, b.ofDie))
 	})
 	for _, g := range groups {
 		z.append(g.domain, g.cores)
 	}
 	return z
+}
+
+// joinDies makes one die of those that share an L3.
+func (z *zone) joinDies(groups []*group) {
+	for i, g := range groups {
+		for _, other := range groups[:i] {
+			if !g.hasL3 || !other.hasL3 || g.l3 != other.l3 {
+				continue
+			}
+			z.split = true
+			first, last := min(g.die, other.die), max(g.die, other.die)
+			if first == last {
+				continue // another L3 has joined them
+			}
+			z.dies--
+			for _, of := range groups {
+				if of.die == last {
+					of.die = first
+				} else if of.die > last {
+					of.die--
+				}
+			}
+		}
+	}
 }
 
 // append lays out the next domain.
@@ -138,7 +165,10 @@ func (z *zone) append(d domain, cores []*numa.Core) {
 		laidOut.class = slices.Index(z.sizes, laidOut.size)
 		z.cores = append(z.cores, laidOut)
 	}
-	d.last = len(z.cores)
+	d.last, d.lead = len(z.cores), len(z.domains)
+	if before := len(z.domains) - 1; before >= 0 && d.hasL3 && z.domains[before].hasL3 && z.domains[before].l3 == d.l3 {
+		d.lead = z.domains[before].lead
+	}
 	z.domains = append(z.domains, d)
 }
 
