@@ -14,9 +14,9 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
-// readGPUs reads every GPU. It leaves out facts that the library does not support. A GPU
-// that the library cannot read has a fault, and no address if the library does not even
-// return that.
+// readGPUs reads every GPU. It leaves out facts that the library does not support, or does
+// not tell this user. A GPU that the library cannot read has a fault, and no address if the
+// library does not even return that.
 func readGPUs(library nvml.Interface) (gpus []numa.ReportedGPU, err error) {
 	err = eachGPU(library, func(_ int, device nvml.Device, ret nvml.Return) {
 		var gpu numa.ReportedGPU
@@ -68,7 +68,8 @@ func readGPU(device nvml.Device) (gpu numa.ReportedGPU) {
 		gpu.MIG = &isDivided
 	}
 	for _, r := range ret {
-		if r != nvml.SUCCESS && r != nvml.ERROR_NOT_SUPPORTED && gpu.Fault != lost {
+		unknown := r == nvml.ERROR_NOT_SUPPORTED || r == nvml.ERROR_NO_PERMISSION
+		if r != nvml.SUCCESS && !unknown && gpu.Fault != lost {
 			gpu.Fault = faultOf(r)
 		}
 	}

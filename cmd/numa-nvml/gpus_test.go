@@ -77,6 +77,7 @@ func TestAllThatTheLibraryTells(t *testing.T) {
 	server := dgx(nil)
 	gpu(server, 1).MigMode = nvml.DEVICE_MIG_ENABLE
 	gpu(server, 2).GetMigModeFunc = func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED }
+	gpu(server, 3).GetMigModeFunc = func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_NO_PERMISSION }
 	gpus, err := readGPUs(server)
 	if err != nil || len(gpus) != 8 {
 		t.Fatalf("%d GPUs, %v", len(gpus), err)
@@ -84,7 +85,7 @@ func TestAllThatTheLibraryTells(t *testing.T) {
 	for i, got := range gpus {
 		want := fmt.Sprintf(`{"address":"0000:%02x:00.0","uuid":%q,"model":"Mock NVIDIA A100-SXM4-40GB","memoryBytes":42949672960,"computeCapability":"8.0","mig":%t,`+
 			`"nvlinks":["0000:c0:00.0"],"cpus":"%d-%d"}`, i, gpu(server, i).UUID, i == 1, 8*i, 8*i+7)
-		if i == 2 {
+		if i == 2 || i == 3 {
 			want = strings.Replace(want, `"mig":false,`, "", 1)
 		}
 		if text, _ := json.Marshal(got); string(text) != want {
