@@ -57,18 +57,21 @@ type Keeper struct {
 // Run keeps the recorded cgroups as they should be until the context ends, which it
 // notices within half a second. Then it leaves everything as it is.
 func (k *Keeper) Run(ctx context.Context) {
-	events, err := newWatch()
-	k.tell("inotify", err)
-	defer events.close()
-	beat, err := kernelfs.NewPulse(pollEvery, events.files()...)
-	k.tell("timer", err)
-	if err == nil {
-		defer func() { _ = beat.Close() }() // it ends with the process, too
-	}
+	var events watch
+	var beat *kernelfs.Pulse
+	defer func() {
+		events.close()
+		if beat != nil {
+			_ = beat.Close() // it ends with the process, too
+		}
+	}()
 	defer k.states.Close()
 	k.tell("old records", k.removeUnreadable())
 	retry := firstRetry
 	for ctx.Err() == nil {
+		if !events.available {
+			beat = k.listen(&events, beat)
+		}
 		k.also()
 		if k.pass(ctx, &events) {
 			retry = firstRetry
@@ -79,6 +82,23 @@ func (k *Keeper) Run(ctx context.Context) {
 		sleep(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}
+}
+
+// listen begins to watch, and returns the pulse to wait for. Without inotify it is tried again at
+// the next look: containers that end give instances back.
+func (k *Keeper) listen(events *watch, beat *kernelfs.Pulse) *kernelfs.Pulse {
+	begun, err := newWatch()
+	k.tell("inotify", err)
+	if err != nil && beat != nil {
+		return beat
+	}
+	if beat != nil {
+		_ = beat.Close()
+	}
+	*events = begun
+	beat, err = kernelfs.NewPulse(pollEvery, begun.files()...)
+	k.tell("timer", err)
+	return beat
 }
 
 // removeUnreadable removes unreadable records of another boot. It holds the host's lock for

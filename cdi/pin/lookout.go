@@ -38,8 +38,8 @@ type Sight struct {
 
 // NewLookout returns a lookout on the cgroup v2 mount and the directory of the records,
 // which may not exist yet. Entries that come and go in one of the other directories are a
-// change, too. If the error is not nil, the host has no inotify to spare, and Changed
-// always answers that something has changed.
+// change, too. If the error is not nil, the host has no inotify to spare: Changed always
+// answers that something has changed, and each look tries again.
 func NewLookout(cgroups, records string, others ...string) (*Lookout, error) {
 	events, err := newWatch()
 	return &Lookout{cgroups: cgroups, records: records, others: others, events: events}, err
@@ -60,6 +60,9 @@ func (l *Lookout) Changed() bool {
 // Look looks. If it cannot, the sight is empty and says nothing.
 func (l *Lookout) Look(now time.Time) (sight Sight, err error) {
 	cgroups, records := kernelfs.Dir(l.cgroups), os.DirFS(l.records)
+	if !l.events.available {
+		l.events, _ = newWatch()
+	}
 	l.events.poll() // what has happened until now is about to be read
 	l.again = true
 	t, err := readPartitions(cgroups)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/dra-driver-numa/dra-driver-numa/internal/kernelfs"
 )
 
 // lookout is one on the machine; what it has seen is done.
@@ -34,6 +36,39 @@ func settle(m machine, l *Lookout) (sight Sight) {
 	}
 	m.Fatal("something changes all the time")
 	return sight
+}
+
+// Containers that end give inotify instances back.
+func TestLookoutAndKeeperTryInotifyAgain(t *testing.T) {
+	m := newFake(t, false)
+	running(m, ctrA)
+	l := lookout(m)
+	l.events.close()
+	if !l.Changed() {
+		t.Error("without inotify, nothing changes")
+	}
+	settle(m, l)
+	mustPin(m, ctrA, ScopeContainer, claimed("job", "2-3", "1", PartitionRoot))
+	if !l.Changed() {
+		t.Error("a record is not seen")
+	}
+
+	keeper, without := Keeper{}, watch{}
+	beat, err := kernelfs.NewPulse(time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beat = keeper.listen(&without, beat)
+	defer func() { _ = beat.Close() }()
+	defer without.close()
+	dir := t.TempDir()
+	without.add(dir, dirMask)
+	if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if beat.Wait(); !without.poll() {
+		t.Error("a new file is not seen")
+	}
 }
 
 // The fake has files, of which inotify reports what it would of a cgroup's.
