@@ -212,7 +212,7 @@ func (h Host) verify(target string, want Pinning) error {
 
 func verify(cgroups fs.FS, target string, want Pinning) error {
 	if !want.Mems.IsEmpty() {
-		if err := verifySet(cgroups, target, memsFile+".effective", want.Mems); err != nil {
+		if err := verifyMems(cgroups, target, want.Mems); err != nil {
 			return err
 		}
 	}
@@ -290,6 +290,20 @@ func verifyPartition(cgroups fs.FS, target string, want Pinning) error {
 		return err // the kernel did not refuse: another program wrote to the file
 	}
 	return refusal(cgroups, target, want.CPUs, err)
+}
+
+// verifyMems passes over NUMA nodes without memory, which the kernel leaves out of
+// cpuset.mems.effective, as long as some of those wanted have memory.
+func verifyMems(cgroups fs.FS, target string, want cpuset.Set) error {
+	fault := verifySet(cgroups, target, memsFile+".effective", want)
+	if fault == nil {
+		return nil
+	}
+	memory, err := readSet(cgroups, memsFile+".effective")
+	if there := want.Intersection(memory); err == nil && !there.IsEmpty() && there != want {
+		return verifySet(cgroups, target, memsFile+".effective", there)
+	}
+	return fault
 }
 
 func verifySet(cgroups fs.FS, target, file string, want cpuset.Set) error {

@@ -140,10 +140,10 @@ func (f *fake) around(w Write, effect func() error) error {
 }
 
 // refuse is EINVAL for an exclusive set that meets a sibling's, or that leaves a sibling
-// with CPUs of its own none, and for memory nodes that are not there; ENOSPC for clearing
+// with CPUs of its own none, and for memory nodes that cannot be there; ENOSPC for clearing
 // the memory nodes of a cgroup with tasks, or the CPUs on an old kernel.
 func (f *fake) refuse(dir, file, value string) error {
-	if file == memsFile && !parse(value).IsSubsetOf(f.mems) {
+	if file == memsFile && !parse(value).IsSubsetOf(parse("0-3")) {
 		return syscall.EINVAL
 	}
 	populated := strings.HasPrefix(f.lines[dir+"/cgroup.events"], "populated 1")

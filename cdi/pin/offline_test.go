@@ -50,6 +50,40 @@ func TestKeeperWaitsForWhatIsOffline(t *testing.T) {
 	})
 }
 
+// The kernel leaves NUMA nodes without memory out of cpuset.mems.effective. A socket or a
+// machine of which some nodes have CPUs only is one zone, and its claims name all its nodes.
+func TestNodesWithoutMemoryAreNoFault(t *testing.T) {
+	eachFake(t, func(m machine) {
+		f := m.(*fake)
+		f.mems = parse("0,2-3")
+		f.settle()
+		running(m, ctrA, ctrB)
+		mustPin(m, ctrA, ScopeContainer, claimed("socket", "4-5", "0-1", PartitionRoot))
+		k := keeper(m.host(), nil)
+		check := func(wantMems, wantFault string) {
+			t.Helper()
+			live, err := Inspect(f.root.Cgroups.FS(), f.root.Records.FS())
+			if err != nil || len(live) != 1 || live[0].Fault != wantFault {
+				t.Errorf("inspected %+v, %v, want the fault %q", live, err, wantFault)
+			}
+			if healthy := k.pass(t.Context(), &watch{}); healthy != (wantFault == "") {
+				t.Errorf("the keeper finds all well: %t", healthy)
+			}
+			checkLine(m, ctrA+"/"+memsFile+".effective", wantMems)
+		}
+		check("0", "")
+		f.mems = parse("0-3") // memory is added
+		f.settle()
+		check("0-1", "")
+		f.mems = parse("2-3") // and all of it is removed
+		f.settle()
+		check("2-3", `cpuset.mems.effective is "2-3", want "0-1"`)
+		if err := Pin(m.host(), ctrB, ScopeContainer, claimed("no memory", "6-7", "0-1", PartitionRoot)); err == nil {
+			t.Error("a container gets memory of other NUMA nodes")
+		}
+	})
+}
+
 // A lock that another process holds says nothing about the cgroups.
 func TestKeeperWithoutLockCountsWhatIsWrong(t *testing.T) {
 	m := newFake(t, false)
