@@ -105,7 +105,7 @@ type Pinned struct {
 	Mems         cpuset.Set     // that its memory must come from; empty if it may come from any NUMA node
 	Mixed        bool           // the container runs on the SharedPool as well; not if a share that is not mixed gives it CPUs
 	MemoryPolicy string         // as in ZoneShare; that of the last share that has one
-	PolicyMems   cpuset.Set     // that the MemoryPolicy is about: the Mems for bind, else the NUMA nodes of all shares
+	PolicyMems   cpuset.Set     // that the MemoryPolicy is about: of the Mems for bind, else of the NUMA nodes of all shares, those with memory
 	Claims       []string       // namespace/name, ascending, each once
 	Shares       []ledger.Share // ascending by claim UID; not to be changed
 }
@@ -113,7 +113,8 @@ type Pinned struct {
 // Pinned unites what these CDI devices give one container; ok is false if none of them
 // is of a grant.
 func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
-	for _, grant := range d.shown.Load().grants {
+	seen := d.shown.Load()
+	for _, grant := range seen.grants {
 		for _, share := range grant.Shares {
 			if !slices.Contains(cdiDeviceIDs, cdi.DeviceID(string(grant.UID), share.Request, share.Device)) {
 				continue
@@ -127,6 +128,11 @@ func (d *Driver) Pinned(cdiDeviceIDs []string) (pinned Pinned, ok bool) {
 	}
 	if pinned.MemoryPolicy == deviceclasses.MemoryBind {
 		pinned.PolicyMems = pinned.Mems // a container may use only the requests without memory
+	}
+	for i := range seen.machine.Zones { // the kernel refuses a policy about nodes without memory
+		if bytes := seen.machine.Zones[i].MemoryBytes; bytes != nil && *bytes == 0 {
+			pinned.PolicyMems = pinned.PolicyMems.Difference(cpuset.New(seen.machine.Zones[i].ID))
+		}
 	}
 	slices.Sort(pinned.Claims)
 	pinned.Claims = slices.Compact(pinned.Claims)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -233,6 +234,25 @@ func TestBindIsAboutTheMemoryOfTheClaim(t *testing.T) {
 	_, _, err := driver.Prepare(configured(claim("b", result("r", "numa-1", 2)), bind), nil)
 	if !errors.Is(err, errBindsNothing) {
 		t.Errorf("error %v, want that there is nothing to bind", err)
+	}
+}
+
+// The kernel refuses a policy about NUMA nodes of which none has memory, and the container
+// would not start.
+func TestPolicyIsAboutNodesWithMemory(t *testing.T) {
+	driver := newDisk(t).open()
+	mustPrepare(t, driver, configured(claim("a", result("r", "numa-1", 2)), fromClaim(`"memoryPolicy": "interleave"`)))
+	machine := driver.Machine()
+	machine.Zones = slices.Clone(machine.Zones)
+	for _, row := range []struct {
+		bytes *uint64
+		want  string
+	}{{nil, "1"}, {new(uint64(0)), ""}, {new(uint64(1 << 30)), "1"}} {
+		machine.Zones[1].MemoryBytes = row.bytes
+		driver.SetMachine(machine)
+		if got, _ := driver.Pinned([]string{"dra.numa/claim=uid-a_r_numa-1"}); got.PolicyMems.String() != row.want {
+			t.Errorf("the policy is about NUMA nodes %q, want %q", got.PolicyMems, row.want)
+		}
 	}
 }
 

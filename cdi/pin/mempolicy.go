@@ -64,7 +64,8 @@ func (p MemoryPolicy) IsIgnored(seen MemoryPolicy, allowed cpuset.Set) bool {
 	if err != nil || unknown != nil {
 		return false
 	}
-	return has == string(DefaultMemoryPolicy) || has == mode && !nodes.Intersection(allowed).IsSubsetOf(on)
+	nodes = nodes.Intersection(allowed)
+	return !nodes.IsSubsetOf(on) && (has == mode || has == string(DefaultMemoryPolicy))
 }
 
 // PolicyFault says that a container has started without the memory policy of a claim.

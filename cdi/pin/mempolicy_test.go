@@ -101,6 +101,7 @@ func TestPolicyIsIgnored(t *testing.T) {
 		{"weighted interleave:1", "weighted interleave:0", true},
 		{"weighted interleave:1", "interleave:0", false}, // that of the program, or of another claim
 		{"interleave:0,3", "interleave:0", false},        // node 3 is not allowed, or has no memory
+		{"prefer:3", "default", false},                   // for which the runtime sets no policy
 		{"bind:0", "local", false},
 		{"bind:0", "", false},
 		{"bind:0", "bind:x", false},
