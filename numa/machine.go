@@ -89,9 +89,10 @@ type Watermarks struct {
 
 // Hugepages is one size of a zone's hugetlb pools.
 type Hugepages struct {
-	PageBytes  uint64
-	TotalPages uint64  // pages in the pool now, in use or not
-	FreePages  *uint64 // not in use, but a mapping may have reserved them
+	PageBytes    uint64
+	TotalPages   uint64  // that the pool keeps, in use or not
+	SurplusPages uint64  // that it has besides: they are in use, and it gives them back when they are not
+	FreePages    *uint64 // not in use, but a mapping may have reserved them
 }
 
 // Performance is what the firmware's HMAT says about access to a zone's memory from the

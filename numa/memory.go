@@ -90,11 +90,16 @@ func (t tree) hugepages(folder string) ([]Hugepages, error) {
 		if !found {
 			continue
 		}
+		surplus, _, err := parseFile(t, folder+"/"+name+"/surplus_hugepages", parseNumber)
+		if err != nil {
+			return nil, err
+		}
 		free, err := pointer(t, folder+"/"+name+"/free_hugepages", parseNumber)
 		if err != nil {
 			return nil, err
 		}
-		pools = append(pools, Hugepages{PageBytes: pageKiB * kib, TotalPages: total, FreePages: free})
+		kept := total - min(surplus, total) // nr_hugepages counts both
+		pools = append(pools, Hugepages{PageBytes: pageKiB * kib, TotalPages: kept, SurplusPages: surplus, FreePages: free})
 	}
 	slices.SortFunc(pools, func(a, b Hugepages) int { return cmp.Compare(a.PageBytes, b.PageBytes) })
 	return pools, nil

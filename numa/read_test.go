@@ -22,7 +22,7 @@ func TestReadDescribesTheRig(t *testing.T) {
 		Distances:   []Distance{{0, 20}, {1, 22}, {2, 10}, {3, 12}},
 		MemoryBytes: new(uint64(1 << 30)), FreeBytes: new(uint64(900000 * kib)),
 		Watermarks: &Watermarks{MinBytes: 364 * 4096, LowBytes: 432 * 4096, HighBytes: 500 * 4096},
-		Hugepages:  []Hugepages{{2 << 20, 8, new(uint64(7))}, {1 << 30, 0, new(uint64(0))}},
+		Hugepages:  []Hugepages{{PageBytes: 2 << 20, TotalPages: 8, FreePages: new(uint64(7))}, {PageBytes: 1 << 30, FreePages: new(uint64(0))}},
 		CoreType:   StandardCores,
 	}
 	zone, _ := m.Zone(2)
@@ -97,6 +97,26 @@ func TestMissingFilesAreAbsent(t *testing.T) {
 	}
 }
 
+// Pages above what the administrator asked for go away with the program that has them.
+func TestSurplusPagesAreNotOfThePool(t *testing.T) {
+	const pool = "sys/devices/system/node/node1/hugepages/hugepages-2048kB/"
+	root := with(files{pool + "nr_hugepages": "8", pool + "surplus_hugepages": "3"})
+	want := Hugepages{PageBytes: 2 << 20, TotalPages: 5, SurplusPages: 3}
+	again, err := ReadHugepages(root.tree(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range [][]Hugepages{mustRead(t, root).Zones[1].Hugepages, again} {
+		got[0].FreePages = nil
+		if got[0] != want {
+			t.Errorf("read %+v, want %+v", got[0], want)
+		}
+	}
+	if got := mustRead(t, with(files{pool + "nr_hugepages": "2", pool + "surplus_hugepages": "3"})).Zones[1].Hugepages[0]; got.TotalPages != 0 {
+		t.Errorf("a pool that changes while it is read has %d pages, want 0", got.TotalPages)
+	}
+}
+
 func TestGarbageIsAnErrorThatNamesTheFile(t *testing.T) {
 	for _, name := range []string{
 		"sys/devices/system/cpu/online",
@@ -106,6 +126,7 @@ func TestGarbageIsAnErrorThatNamesTheFile(t *testing.T) {
 		"sys/devices/system/node/node0/distance",
 		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages",
 		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages",
+		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/surplus_hugepages",
 		"sys/devices/system/cpu/cpu0/topology/physical_package_id",
 		"sys/devices/system/cpu/cpu0/topology/core_cpus_list",
 		"sys/devices/system/cpu/cpu0/cache/index3/level",

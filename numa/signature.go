@@ -56,7 +56,8 @@ func pciSignature(root fs.FS) (string, error) {
 // made of. If their first lines and the NUMA nodes are the same, that part is the same.
 func SignatureFiles(root fs.FS) ([]string, error) {
 	names := []string{cpuFolder + "/online", nodeFolder + "/online"}
-	for _, pattern := range []string{nodeFolder + "/node*/meminfo", nodeFolder + "/node*/hugepages/*/nr_hugepages"} {
+	const pools = nodeFolder + "/node*/hugepages/*/"
+	for _, pattern := range []string{nodeFolder + "/node*/meminfo", pools + "nr_hugepages", pools + "surplus_hugepages"} {
 		found, err := fs.Glob(root, pattern)
 		if err != nil {
 			return nil, err
@@ -100,11 +101,13 @@ func memorySignature(root fs.FS) (string, error) {
 			return "", err
 		}
 		for _, pool := range pools {
-			content, err := add(path.Join(folder, "hugepages", pool.Name(), "nr_hugepages"))
-			if err != nil {
-				return "", err
+			for _, file := range []string{"nr_hugepages", "surplus_hugepages"} {
+				content, err := add(path.Join(folder, "hugepages", pool.Name(), file))
+				if err != nil {
+					return "", err
+				}
+				fmt.Fprintf(&text, "%s %s", pool.Name(), content)
 			}
-			fmt.Fprintf(&text, "%s %s", pool.Name(), content)
 		}
 	}
 	return text.String(), nil

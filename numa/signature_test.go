@@ -81,6 +81,7 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	change("node/online", "0\n")
 	change("node/node1/meminfo", "Node 1 MemTotal:       1 kB\n")
 	change("node/node1/hugepages/hugepages-2048kB/nr_hugepages", "77\n")
+	change("node/node1/hugepages/hugepages-2048kB/surplus_hugepages", "7\n")
 	files.Write(t, filepath.Join(dir, "sys/devices/system/node/online"), "x\n")
 	if _, err := numa.Signature(os.DirFS(dir), true); err == nil {
 		t.Error("a list that is none gives no error")

@@ -26,7 +26,7 @@ func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages,
 		for _, pool := range pools {
 			if pool.FreePages != nil {
 				size := resource.NewQuantity(int64(pool.PageBytes), resource.BinarySI).String()
-				now.Total[node][size], now.Free[node][size] = pool.TotalPages*pool.PageBytes, *pool.FreePages*pool.PageBytes
+				now.Total[node][size], now.Free[node][size] = (pool.TotalPages+pool.SurplusPages)*pool.PageBytes, *pool.FreePages*pool.PageBytes
 			}
 		}
 	}

@@ -23,19 +23,20 @@ func fakeMachine(t *testing.T) (flags []string, pluginDir string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"sys/devices/system/cpu/online":                                           "0-1\n",
-		"sys/devices/system/cpu/isolated":                                         "1\n",
-		"sys/devices/system/node/online":                                          "0\n",
-		"sys/devices/system/node/node0/cpulist":                                   "0-1\n",
-		"sys/devices/system/node/node0/meminfo":                                   "Node 0 MemTotal:  1048576 kB\n",
-		"sys/devices/system/cpu/cpu0/topology/core_id":                            "0\n",
-		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages":   "8\n",
-		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages": "6\n",
-		"sys/devices/system/cpu/cpu1/topology/core_id":                            "1\n",
-		"proc/sys/kernel/random/boot_id":                                          testBoot + "\n",
-		"hook":                                                                    "#!hook",
-		"kubelet/plugins/dra.numa/keep":                                           "",
-		"kubelet/plugins/dra.numa-hook/numa-pin":                                  "#!hook of before",
+		"sys/devices/system/cpu/online":                                              "0-1\n",
+		"sys/devices/system/cpu/isolated":                                            "1\n",
+		"sys/devices/system/node/online":                                             "0\n",
+		"sys/devices/system/node/node0/cpulist":                                      "0-1\n",
+		"sys/devices/system/node/node0/meminfo":                                      "Node 0 MemTotal:  1048576 kB\n",
+		"sys/devices/system/cpu/cpu0/topology/core_id":                               "0\n",
+		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages":      "8\n",
+		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages":    "6\n",
+		"sys/devices/system/node/node0/hugepages/hugepages-2048kB/surplus_hugepages": "2\n",
+		"sys/devices/system/cpu/cpu1/topology/core_id":                               "1\n",
+		"proc/sys/kernel/random/boot_id":                                             testBoot + "\n",
+		"hook":                                                                       "#!hook",
+		"kubelet/plugins/dra.numa/keep":                                              "",
+		"kubelet/plugins/dra.numa-hook/numa-pin":                                     "#!hook of before",
 	} {
 		files.Write(t, filepath.Join(dir, name), text)
 	}
