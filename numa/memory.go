@@ -12,6 +12,13 @@ import (
 
 const kib = 1024
 
+// The memory and the hugepages of the whole machine: those of the one zone of a kernel
+// without NUMA support.
+const (
+	machineMeminfo   = "proc/meminfo"
+	machineHugepages = "sys/kernel/mm/hugepages"
+)
+
 // readMemory fills in the zone's memory from its meminfo file and its hugepages folder.
 func (t tree) readMemory(zone *Zone, meminfo, hugepages string) error {
 	memory, _, err := parseFile(t, meminfo, parseMeminfo)
@@ -62,7 +69,15 @@ func parseMeminfo(text string) (meminfo, error) {
 // ReadHugepages reads the hugetlb pools of a NUMA node again, in order of size. A node that
 // is offline has none.
 func ReadHugepages(root fs.FS, zone int) ([]Hugepages, error) {
-	return newTree(root).hugepages(fmt.Sprintf("%s/node%d/hugepages", nodeFolder, zone))
+	t := newTree(root)
+	online, err := t.onlineZones()
+	switch {
+	case err != nil:
+		return nil, err
+	case online.IsEmpty():
+		return t.hugepages(machineHugepages)
+	}
+	return t.hugepages(zoneFolder(zone) + "/hugepages")
 }
 
 // hugepages reads the hugepages-<n>kB folders, in order of size. It skips a size

@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-
-	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
 // Signature is a text that changes when something that [Read] reports is added, removed
@@ -52,12 +50,19 @@ func pciSignature(root fs.FS) (string, error) {
 	return text.String(), nil
 }
 
-// SignatureFiles returns the files that the part of the signature without PCI functions is
-// made of. If their first lines and the NUMA nodes are the same, that part is the same.
+// SignatureFiles returns the files whose first lines are the part of the signature without
+// PCI functions. Other NUMA nodes have other files.
 func SignatureFiles(root fs.FS) ([]string, error) {
 	names := []string{cpuFolder + "/online", nodeFolder + "/online"}
-	const pools = nodeFolder + "/node*/hugepages/*/"
-	for _, pattern := range []string{nodeFolder + "/node*/meminfo", pools + "nr_hugepages", pools + "surplus_hugepages"} {
+	nodes, err := newTree(root).onlineZones()
+	if err != nil {
+		return nil, err
+	}
+	meminfo, pools := nodeFolder+"/node*/meminfo", nodeFolder+"/node*/hugepages"
+	if nodes.IsEmpty() {
+		meminfo, pools = machineMeminfo, machineHugepages
+	}
+	for _, pattern := range []string{meminfo, pools + "/*/nr_hugepages", pools + "/*/surplus_hugepages"} {
 		found, err := fs.Glob(root, pattern)
 		if err != nil {
 			return nil, err
@@ -68,47 +73,18 @@ func SignatureFiles(root fs.FS) ([]string, error) {
 }
 
 func memorySignature(root fs.FS) (string, error) {
-	var text bytes.Buffer
-	add := func(name string) ([]byte, error) {
-		content, err := fs.ReadFile(root, name)
-		if errors.Is(err, fs.ErrNotExist) { // a kernel without NUMA support, or the file has just disappeared
-			return nil, nil
-		}
-		return content, err
-	}
-	for _, name := range []string{cpuFolder + "/online", nodeFolder + "/online"} {
-		content, err := add(name)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&text, "%s\n", content)
-	}
-	_, list, _ := bytes.Cut(bytes.TrimSpace(text.Bytes()), []byte("\n\n"))
-	nodes, err := cpuset.Parse(string(list))
+	names, err := SignatureFiles(root)
 	if err != nil {
-		return "", fmt.Errorf("read %s/online: %w", nodeFolder, err)
+		return "", err
 	}
-	for node := range nodes.All() {
-		folder := fmt.Sprintf("%s/node%d", nodeFolder, node)
-		content, err := add(folder + "/meminfo")
-		if err != nil {
+	var text strings.Builder
+	for _, name := range names {
+		content, err := fs.ReadFile(root, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without NUMA support, or the file has just disappeared
 			return "", err
 		}
-		total, _, _ := bytes.Cut(content, []byte("\n")) // MemTotal comes first
-		fmt.Fprintf(&text, "%s\n", total)
-		pools, err := fs.ReadDir(root, folder+"/hugepages")
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-		for _, pool := range pools {
-			for _, file := range []string{"nr_hugepages", "surplus_hugepages"} {
-				content, err := add(path.Join(folder, "hugepages", pool.Name(), file))
-				if err != nil {
-					return "", err
-				}
-				fmt.Fprintf(&text, "%s %s", pool.Name(), content)
-			}
-		}
+		line, _, _ := bytes.Cut(content, []byte("\n")) // of meminfo, that is MemTotal
+		fmt.Fprintf(&text, "%s %s\n", name, line)
 	}
 	return text.String(), nil
 }

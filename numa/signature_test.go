@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/dra-driver-numa/dra-driver-numa/numa"
@@ -85,6 +87,40 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	files.Write(t, filepath.Join(dir, "sys/devices/system/node/online"), "x\n")
 	if _, err := numa.Signature(os.DirFS(dir), true); err == nil {
 		t.Error("a list that is none gives no error")
+	}
+}
+
+// A kernel without NUMA has no folders of nodes: its memory is one zone all the same.
+func TestHugepagesOfAKernelWithoutNUMA(t *testing.T) {
+	dir := sample.Folder(t, "no-numa")
+	root := os.DirFS(dir)
+	machine, err := numa.Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools, err := numa.ReadHugepages(root, 0)
+	if err != nil || len(pools) != 2 || !reflect.DeepEqual(pools, machine.Zones[0].Hugepages) {
+		t.Errorf("pools %+v, %v; want %+v", pools, err, machine.Zones[0].Hugepages)
+	}
+	before, err := numa.Signature(root, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	followed, err := numa.SignatureFiles(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"proc/meminfo": "MemTotal:       1 kB\n",
+		"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages":      "77\n",
+		"sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages": "7\n",
+	} {
+		was := files.Read(t, filepath.Join(dir, name))
+		files.Write(t, filepath.Join(dir, name), text)
+		if after, err := numa.Signature(root, false); err != nil || after == before || !slices.Contains(followed, name) {
+			t.Errorf("%s changed, and the signature has not, or it is none of its files %q: %v", name, followed, err)
+		}
+		files.Write(t, filepath.Join(dir, name), was)
 	}
 }
 

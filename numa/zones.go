@@ -32,7 +32,7 @@ func (t tree) readZones(m *Machine) error {
 	}
 	if online.IsEmpty() { // a kernel without NUMA support: all memory is one zone
 		zone := Zone{CPUs: m.Online}
-		if err := t.readMemory(&zone, "proc/meminfo", "sys/kernel/mm/hugepages"); err != nil {
+		if err := t.readMemory(&zone, machineMeminfo, machineHugepages); err != nil {
 			return err
 		}
 		m.Zones = []Zone{zone}
