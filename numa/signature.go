@@ -54,6 +54,7 @@ func pciSignature(root fs.FS) (string, error) {
 // PCI functions. Other NUMA nodes have other files.
 func SignatureFiles(root fs.FS) ([]string, error) {
 	names := []string{cpuFolder + "/online", nodeFolder + "/online"}
+	names = append(names, "proc/sys/vm/min_free_kbytes", "proc/sys/vm/watermark_scale_factor") // of which the watermarks are made
 	nodes, err := newTree(root).onlineZones()
 	if err != nil {
 		return nil, err

@@ -16,11 +16,17 @@ import (
 // largest is a machine with 512 CPUs.
 const largest = "512cpus"
 
+// watermarkSettings decide what the kernel keeps free of each zone.
+var watermarkSettings = []string{"proc/sys/vm/min_free_kbytes", "proc/sys/vm/watermark_scale_factor"}
+
 func TestSignatureChangesWithTheMachine(t *testing.T) {
 	dir := sample.Folder(t, largest)
 	machine, err := numa.Read(os.DirFS(dir))
 	if err != nil || machine.Online.Size() != 512 {
 		t.Fatalf("%d CPUs, %v", machine.Online.Size(), err)
+	}
+	for _, name := range watermarkSettings {
+		files.Write(t, filepath.Join(dir, name), "10\n")
 	}
 	before, err := numa.Signature(os.DirFS(dir), true)
 	if err != nil {
@@ -84,6 +90,9 @@ func TestSignatureChangesWithTheMachine(t *testing.T) {
 	change("node/node1/meminfo", "Node 1 MemTotal:       1 kB\n")
 	change("node/node1/hugepages/hugepages-2048kB/nr_hugepages", "77\n")
 	change("node/node1/hugepages/hugepages-2048kB/surplus_hugepages", "7\n")
+	for _, name := range watermarkSettings {
+		change("../../../"+name, "99\n")
+	}
 	files.Write(t, filepath.Join(dir, "sys/devices/system/node/online"), "x\n")
 	if _, err := numa.Signature(os.DirFS(dir), true); err == nil {
 		t.Error("a list that is none gives no error")
