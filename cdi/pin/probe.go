@@ -22,6 +22,9 @@ const (
 // has lost. Only one process of a host may call Probe at a time, with the host's [Lock]: it
 // clears the CPU where dead partitions left it. No task runs in the scratch cgroups.
 func Probe(cgroups *os.Root, cpu int) (supported bool, err error) {
+	if _, err := cgroups.Stat("cgroup.controllers"); errors.Is(err, fs.ErrNotExist) {
+		return false, nil // cgroup v1, whose folder is read-only
+	}
 	if err := removeProbe(cgroups); err != nil {
 		return false, err
 	}
@@ -50,7 +53,7 @@ func makeProbe(cgroups *os.Root) error {
 	}
 	err := writeKernelFile(cgroups, probeDir+"/cgroup.subtree_control", "+cpuset")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // ENOENT: no cgroup v2, or no cpuset controller; checkController says which
+		return err // ENOENT: no cpuset controller, as checkController says
 	}
 	return cgroups.Mkdir(probeLeaf, 0o755)
 }
