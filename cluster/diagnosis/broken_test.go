@@ -304,6 +304,12 @@ func breakages() []broken {
 			"n1 | reserved-cpus | dra-driver-numa | reservedCPUs | at least 0-1, the kubelet's reservedSystemCPUs | 0,8",
 		},
 		{
+			"reserved in a file that the daemon does not read", func(f *Facts) {
+				f.States = map[string]*nodestate.State{"n1": {Layout: &nodestate.Layout{Reserved: new(cpuset.New(0))}}}
+			},
+			"n1 | reserved-cpus | dra-driver-numa | reservedCPUs | at least 0-1, the kubelet's reservedSystemCPUs | 0, as the node says",
+		},
+		{
 			"topology manager", func(f *Facts) { f.Kubelets["n1"] = Kubelet{TopologyManagerPolicy: "single-numa-node"} },
 			"n1 | topology-manager | kubelet | topologyManagerPolicy | none or best-effort, because the others refuse pods without considering claims | single-numa-node",
 		},

@@ -73,27 +73,15 @@ func reservedCPUs(f *Facts) (findings []Finding) {
 	if len(f.Installation.DaemonSets) == 0 {
 		return nil // not known, or already a finding
 	}
-	daemon := f.Installation.daemon()
-	if _, file := Argument(daemon, "config"); file {
-		return nil // a NodeConfig may reserve other CPUs on each node
-	}
-	if _, follows := Argument(daemon, "kubelet-config"); follows {
-		if _, set := Argument(daemon, "reserved-cpus"); !set {
-			return nil
-		}
-	}
 	for _, node := range f.Nodes() {
 		reserved := f.Kubelets[node].ReservedSystemCPUs
 		kubelet, err := cpuset.Parse(reserved)
 		if reserved == "" || err != nil {
 			continue // none, or a value that no kubelet accepts
 		}
-		detected := "the first core, because neither reservedCPUs nor kubelet.configFile is set"
-		if text, set := Argument(daemon, "reserved-cpus"); set {
-			if ours, err := cpuset.Parse(text); err == nil && kubelet.IsSubsetOf(ours) {
-				continue
-			}
-			detected = text
+		ours, detected, known := f.reservedOn(node)
+		if !known || kubelet.IsSubsetOf(ours) {
+			continue
 		}
 		findings = append(findings, Finding{
 			Node: node, Component: DaemonName, Setting: "reservedCPUs",
@@ -101,4 +89,24 @@ func reservedCPUs(f *Facts) (findings []Finding) {
 		})
 	}
 	return findings
+}
+
+// reservedOn returns the CPUs that the daemon reserves on a node, and the same as a finding says
+// it. The arguments of the daemon do not say what is in its files.
+func (f *Facts) reservedOn(node string) (cpus cpuset.Set, detected string, known bool) {
+	if state := f.States[node]; state != nil && state.Layout != nil && state.Layout.Reserved != nil {
+		return *state.Layout.Reserved, state.Layout.Reserved.String() + ", as the node says", true
+	}
+	daemon := f.Installation.daemon()
+	_, config := Argument(daemon, "config")
+	text, set := Argument(daemon, "reserved-cpus")
+	_, follows := Argument(daemon, "kubelet-config")
+	switch {
+	case config || follows && !set:
+		return cpuset.Set{}, "", false
+	case set:
+		cpus, _ = cpuset.Parse(text) // none if it is no list
+		return cpus, text, true
+	}
+	return cpuset.Set{}, "the first core, because neither reservedCPUs nor kubelet.configFile is set", true
 }
