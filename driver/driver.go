@@ -78,9 +78,10 @@ type Config struct {
 	// Gates are those at the start: see [Driver.SetGates].
 	Gates
 
-	// Hugepages reads what is free on the NUMA nodes. If it is nil, new claims are not
-	// compared with that.
-	Hugepages func(nodes cpuset.Set) (Hugepages, error)
+	// Hugepages reads what is free on the NUMA nodes, and what is in use by the pods that it
+	// knows and by those given, which have the UIDs of their claims. If it is nil, new claims
+	// are not compared with that.
+	Hugepages func(nodes cpuset.Set, pods map[string][]string) (Hugepages, error)
 
 	// Containers looks which containers run. No grant ends while its containers may run. If
 	// it is nil, grants end when the kubelet or the API server says so.

@@ -210,7 +210,7 @@ func TestClaimsWaitForHugepagesThatAreExcluded(t *testing.T) {
 		"a size of hugepages": {Hugepages: []string{"2Mi"}}, "memory of its NUMA node": {MemoryOf: "1"},
 	} {
 		disk, config := newDisk(t), testConfig()
-		config.Hugepages = func(cpuset.Set) (Hugepages, error) {
+		config.Hugepages = func(cpuset.Set, map[string][]string) (Hugepages, error) {
 			return Hugepages{Total: map[int]map[string]uint64{1: {"2Mi": 16 << 20}}, Free: map[int]map[string]uint64{1: {"2Mi": 16 << 20}}}, nil
 		}
 		mustPrepare(t, disk.openWith(config), withHugepages("a", "4Mi"))
@@ -236,7 +236,7 @@ func TestClaimsWaitForHugepagesThatAreExcluded(t *testing.T) {
 func TestClaimsGetHugepagesBesideThoseThatAreExcluded(t *testing.T) {
 	disk, config := newDisk(t), testConfig()
 	config.ZoneBy = deviceclasses.ZoneByMachine
-	config.Hugepages = func(cpuset.Set) (Hugepages, error) {
+	config.Hugepages = func(cpuset.Set, map[string][]string) (Hugepages, error) {
 		amounts := map[int]map[string]uint64{0: {"2Mi": 16 << 20}, 1: {"2Mi": 16 << 20}}
 		return Hugepages{Total: amounts, Free: amounts}, nil
 	}

@@ -45,11 +45,17 @@ func (p *planner) checkHugepages(grant ledger.Grant) error {
 	if all.IsEmpty() || p.config.Hugepages == nil {
 		return nil
 	}
-	now, err := p.config.Hugepages(all)
+	others := slices.DeleteFunc(p.grants.Grants(), func(other ledger.Grant) bool { return other.UID == grant.UID })
+	pods := make(map[string][]string)
+	for _, other := range others {
+		for _, pod := range other.Pods {
+			pods[string(pod)] = append(pods[string(pod)], string(other.UID))
+		}
+	}
+	now, err := p.config.Hugepages(all, pods)
 	if err != nil {
 		return fmt.Errorf("read free hugepages: %w", err)
 	}
-	others := slices.DeleteFunc(p.grants.Grants(), func(other ledger.Grant) bool { return other.UID == grant.UID })
 	for i, share := range grant.Shares {
 		zone := share.Zone()
 		if zone == nil {

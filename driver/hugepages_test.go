@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -36,10 +37,12 @@ func TestClaimsGetOnlyHugepagesThatAreFree(t *testing.T) {
 	disk := newDisk(t)
 	config := testConfig()
 	var now Hugepages
-	config.Hugepages = func(nodes cpuset.Set) (Hugepages, error) {
+	var asked map[string][]string
+	config.Hugepages = func(nodes cpuset.Set, pods map[string][]string) (Hugepages, error) {
 		if nodes != cpuset.New(1) {
 			t.Errorf("asked for NUMA nodes %s, want 1", nodes)
 		}
+		asked = pods
 		return now, nil
 	}
 	driver, err := disk.tryOpen(config)
@@ -70,7 +73,11 @@ func TestClaimsGetOnlyHugepagesThatAreFree(t *testing.T) {
 	}
 	expect(withHugepages("c", "4Mi"), "has 2Mi of hugepages 2Mi free, the claim needs 4Mi: pods without a claim, or programs of the host, use others")
 	free(4 << 20)
-	expect(withHugepages("c", "4Mi"), "")
+	expect(reserved(withHugepages("c", "4Mi"), "pod-1", "pod-2"), "")
+	expect(withHugepages("d", "16Mi"), "has 4Mi of hugepages 2Mi free")
+	if want := map[string][]string{"pod-1": {"uid-c"}, "pod-2": {"uid-c"}}; !reflect.DeepEqual(asked, want) {
+		t.Errorf("asked for pods %v, want %v", asked, want)
+	}
 	expect(claim("cpus", result("r", "numa-1", 2)), "") // asks for none
 }
 
@@ -79,7 +86,7 @@ func TestClaimsDoNotGetReservedHugepages(t *testing.T) {
 	config := testConfig()
 	config.ReservedMemory = zones.Reservations{{Size: "2Mi", Bytes: 4 << 20}}
 	var now Hugepages
-	config.Hugepages = func(cpuset.Set) (Hugepages, error) { return now, nil }
+	config.Hugepages = func(cpuset.Set, map[string][]string) (Hugepages, error) { return now, nil }
 	driver, err := newDisk(t).tryOpen(config)
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func (p pages) count(nodes cpuset.Set, size string, owners ...types.UID) (bytes 
 }
 
 // read is Config.Hugepages.
-func (p pages) read(nodes cpuset.Set) (Hugepages, error) {
+func (p pages) read(nodes cpuset.Set, _ map[string][]string) (Hugepages, error) {
 	now := Hugepages{Total: map[int]map[string]uint64{}, Free: map[int]map[string]uint64{}}
 	used := map[types.UID]map[int]map[string]uint64{}
 	add := func(amounts map[int]map[string]uint64, page page) {

@@ -42,7 +42,9 @@ func TestRehearsalSucceedsOnEveryMachine(t *testing.T) {
 // It uses nothing of the host: what would is not there.
 func TestRehearsalUsesScratchDirectoriesOnly(t *testing.T) {
 	disk, config := newDisk(t), testConfig()
-	config.Hugepages = func(cpuset.Set) (Hugepages, error) { return Hugepages{}, errors.New("the host was asked") }
+	config.Hugepages = func(cpuset.Set, map[string][]string) (Hugepages, error) {
+		return Hugepages{}, errors.New("the host was asked")
+	}
 	var hook []string
 	err := Rehearse(testMachine(), config, disk.state, disk.specs, func(args []string) error {
 		hook = append(hook, strings.Join(args, " "))

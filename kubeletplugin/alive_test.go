@@ -88,7 +88,7 @@ func TestDaemonThatHangsIsDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		config := testConfig()
-		config.Hugepages = func(cpuset.Set) (driver.Hugepages, error) {
+		config.Hugepages = func(cpuset.Set, map[string][]string) (driver.Hugepages, error) {
 			<-hang
 			return driver.Hugepages{}, errors.New("input/output error")
 		}

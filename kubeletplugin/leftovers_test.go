@@ -51,7 +51,7 @@ func TestGrantsWhoseClaimsAreGoneAreReleased(t *testing.T) {
 func TestAClaimThatIsRefusedHasLeftoversLookedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := testConfig()
-		config.Hugepages = func(cpuset.Set) (driver.Hugepages, error) {
+		config.Hugepages = func(cpuset.Set, map[string][]string) (driver.Hugepages, error) {
 			return driver.Hugepages{Free: map[int]map[string]uint64{0: {"2Mi": 8 << 20}}}, nil
 		}
 		s := startServing(t)

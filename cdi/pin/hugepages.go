@@ -22,12 +22,14 @@ type HugepagesUse struct {
 	OnNode map[int]uint64 // the parts of Bytes by NUMA node; nil if the kernel does not show them
 }
 
-// HugepagesUsed returns the hugepages of the pods that have recorded cgroups and a process.
+// HugepagesUsed returns the hugepages of the pods that have a process, and recorded cgroups or
+// granted claims. Granted are the UIDs of claims by that of their pod: a container has no
+// record while it waits for its next start, but its pod may have pages of files in volumes.
 // It reads the pod's cgroup, because the kernel moves pages there that a container leaves
 // behind. Kernels before 5.17 do not show the NUMA nodes of pages, and no kernel shows pages
 // where the controller hugetlb is off. HugepagesUsed passes over records that it cannot
 // read: the keeper reports them.
-func HugepagesUsed(cgroups, records fs.FS) (pods []PodHugepages, err error) {
+func HugepagesUsed(cgroups, records fs.FS, granted map[string][]string) (pods []PodHugepages, err error) {
 	list, _, err := loadRecords(records)
 	if err != nil {
 		return nil, err
@@ -38,12 +40,26 @@ func HugepagesUsed(cgroups, records fs.FS) (pods []PodHugepages, err error) {
 			claims[r.pod()] = append(claims[r.pod()], claim.UID)
 		}
 	}
+	recorded := maps.Clone(claims)
+	if len(granted) > 0 {
+		root, _ := owner(cgroups, ".")
+		search := podSearch{cgroups, root, func(uid, pod string) {
+			if list := granted[uid]; list != nil {
+				claims[pod] = append(claims[pod], list...)
+			}
+		}}
+		_ = search.look(".") // as with records, what cannot be read is passed over
+	}
 	for _, pod := range slices.Sorted(maps.Keys(claims)) {
 		if populated, _ := isPopulated(cgroups, pod); !populated {
 			continue
 		}
+		sizes := readHugepages(cgroups, pod)
+		if len(sizes) == 0 && recorded[pod] == nil {
+			continue // it may have started no container yet, so nothing says that it has used pages
+		}
 		slices.Sort(claims[pod])
-		pods = append(pods, PodHugepages{slices.Compact(claims[pod]), readHugepages(cgroups, pod)})
+		pods = append(pods, PodHugepages{slices.Compact(claims[pod]), sizes})
 	}
 	return pods, nil
 }

@@ -46,7 +46,7 @@ func TestHugepagesOfAPodCountOnce(t *testing.T) {
 		"hugetlb.1GB.numa_stat":     "total=0 N0=0 N1=0\n",
 		"one/hugetlb.2MB.numa_stat": "total=4194304 N0=0 N1=4194304\n", // a part of the pod's
 	})
-	used, err := HugepagesUsed(cgroups, records)
+	used, err := HugepagesUsed(cgroups, records, nil)
 	want := []PodHugepages{{
 		[]string{"job", "other"},
 		map[string]HugepagesUse{"2Mi": {6 * mib, map[int]uint64{0: 2 * mib, 1: 4 * mib}}, "1Gi": {0, map[int]uint64{0: 0, 1: 0}}},
@@ -72,7 +72,7 @@ func TestHugepagesAreReadWhereTheyCanBe(t *testing.T) {
 	podOf(cgroups, "k/old", "1", map[string]string{"hugetlb.2MB.current": "4194304\n"})
 	podOf(cgroups, "k/torn", "1", map[string]string{"hugetlb.2MB.numa_stat": "total=x N0=0\n", "hugetlb.2MB.current": "2097152\n", "hugetlb.1GB.current": "max\n"})
 	podOf(cgroups, "k/off", "1", nil)
-	used, err := HugepagesUsed(cgroups, records)
+	used, err := HugepagesUsed(cgroups, records, nil)
 	want := []PodHugepages{
 		{[]string{"off"}, map[string]HugepagesUse{}},
 		{[]string{"old"}, map[string]HugepagesUse{"2Mi": {Bytes: 4 * mib}}},
@@ -81,7 +81,29 @@ func TestHugepagesAreReadWhereTheyCanBe(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(used, want) {
 		t.Errorf("pods have %+v, %v, want %+v", used, err, want)
 	}
-	if used, err := HugepagesUsed(cgroups, fstest.MapFS{}); err != nil || len(used) > 0 {
+	if used, err := HugepagesUsed(cgroups, fstest.MapFS{}, nil); err != nil || len(used) > 0 {
 		t.Errorf("without records: %+v, %v", used, err)
+	}
+}
+
+// The keeper removes the record of a container that has ended. Its pod, which starts it again
+// after a while, keeps the pages of files in its volumes.
+func TestHugepagesOfPodsWithoutARecord(t *testing.T) {
+	const waits, recorded, off = "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f1", "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f2", "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f3"
+	cgroups := fstest.MapFS{}
+	const slice = "kubepods.slice/kubepods-pod8a6d0a4e_3f57_4d6c_9a50_5b3d5ad5a9f1.slice"
+	podOf(cgroups, slice, "1", map[string]string{"hugetlb.2MB.current": "2097152\n"})
+	podOf(cgroups, "kubepods/pod"+recorded, "1", map[string]string{"hugetlb.2MB.current": "4194304\n"})
+	podOf(cgroups, "kubepods/pod"+off, "1", nil) // has perhaps not begun
+	records := pinned(t, record{Boot: "boot", Cgroup: "kubepods/pod" + recorded + "/a", Scope: ScopeContainer, Claims: []Claim{claimed("job", "2", "1", PartitionRoot)}})
+	used, err := HugepagesUsed(cgroups, records, map[string][]string{
+		waits: {"other"}, recorded: {"job", "more"}, off: {"off"}, "8a6d0a4e-3f57-4d6c-9a50-5b3d5ad5a9f4": {"gone"},
+	})
+	want := []PodHugepages{
+		{[]string{"other"}, map[string]HugepagesUse{"2Mi": {Bytes: 2 * mib}}},
+		{[]string{"job", "more"}, map[string]HugepagesUse{"2Mi": {Bytes: 4 * mib}}},
+	}
+	if err != nil || !reflect.DeepEqual(used, want) {
+		t.Errorf("pods have %+v, %v, want %+v", used, err, want)
 	}
 }

@@ -21,14 +21,18 @@ func Pods(cgroups fs.FS) (pods map[string]bool, unread, err error) {
 		return nil, nil, fmt.Errorf("find the cgroups of pods: cgroup v2 is not mounted here: %w", err)
 	}
 	root, _ := owner(cgroups, ".")
-	search := podSearch{cgroups, root, make(map[string]bool)}
-	return search.found, search.look("."), nil
+	pods = make(map[string]bool)
+	search := podSearch{cgroups, root, func(uid, pod string) {
+		populated, _ := isPopulated(cgroups, pod)
+		pods[uid] = pods[uid] || populated
+	}}
+	return pods, search.look("."), nil
 }
 
 type podSearch struct {
 	cgroups fs.FS
 	root    uint32 // the owner of the mount
-	found   map[string]bool
+	found   func(uid, pod string)
 }
 
 // look finds the pods below dir, and returns why some may be missing.
@@ -43,8 +47,7 @@ func (s podSearch) look(dir string) (unread error) {
 		}
 		child := path.Join(dir, entry.Name())
 		if uid, isPod := podUID(entry.Name()); isPod && !s.isOfUser(dir) {
-			populated, _ := isPopulated(s.cgroups, child)
-			s.found[uid] = s.found[uid] || populated
+			s.found(uid, child)
 		} else if err := s.look(child); err != nil {
 			unread = err
 		}

@@ -100,7 +100,7 @@ func TestKubeletReservesMemoryThatTheNodeConfigDoesNot(t *testing.T) {
 		if reserved.Bytes(0, "") != want.memory || reserved.Bytes(0, "2Mi") != want.hugepages {
 			t.Errorf("%q: reserved are %+v, want %+v", text, reserved, want)
 		}
-		now, err := n.config.Hugepages(cpuset.New(0))
+		now, err := n.config.Hugepages(cpuset.New(0), nil)
 		if err != nil || now.Total[0]["2Mi"] != 16<<20 || now.Free[0]["2Mi"] != want.free {
 			t.Errorf("%q: hugepages %+v, %v", text, now, err)
 		}

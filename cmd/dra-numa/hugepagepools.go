@@ -15,7 +15,7 @@ import (
 
 // hugepages reads how many hugepages the NUMA nodes have, which of them are free, and
 // which the pods of claims have.
-func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages, err error) {
+func (o *options) hugepages(root fs.FS, nodes cpuset.Set, granted map[string][]string) (now driver.Hugepages, err error) {
 	now.Total, now.Free = make(map[int]map[string]uint64), make(map[int]map[string]uint64)
 	for node := range nodes.All() {
 		pools, err := numa.ReadHugepages(root, node)
@@ -30,7 +30,7 @@ func (o *options) hugepages(root fs.FS, nodes cpuset.Set) (now driver.Hugepages,
 			}
 		}
 	}
-	pods, err := pin.HugepagesUsed(os.DirFS(o.cgroupRoot), os.DirFS(o.hook().RecordsDir()))
+	pods, err := pin.HugepagesUsed(os.DirFS(o.cgroupRoot), os.DirFS(o.hook().RecordsDir()), granted)
 	for _, pod := range pods {
 		next := driver.PodHugepages{Sizes: make(map[string]driver.HugepagesUse)}
 		for _, uid := range pod.Claims {

@@ -49,9 +49,11 @@ func readNode(o options) (n node, err error) {
 		Attached:      o.attached,
 		Machine:       root,
 		StaticSpecs:   os.DirFS(o.staticCDIDir),
-		Hugepages:     func(nodes cpuset.Set) (driver.Hugepages, error) { return o.hugepages(root, nodes) },
-		Containers:    o.containers,
-		Held:          o.heldOf,
+		Hugepages: func(nodes cpuset.Set, pods map[string][]string) (driver.Hugepages, error) {
+			return o.hugepages(root, nodes, pods)
+		},
+		Containers: o.containers,
+		Held:       o.heldOf,
 	}
 	if o.cachePools != nil {
 		n.config.Caches = cachesOf(o)
