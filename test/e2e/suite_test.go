@@ -2,11 +2,12 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -23,8 +24,8 @@ import (
 const driverName = "dra.numa"
 
 var (
-	kubeconfig      = flag.String("kubeconfig", client.DefaultKubeconfig(), "path of the cluster's kubeconfig")
-	require         = flag.Bool("e2e.require", false, "fail instead of skip where there is no kubeconfig, or a node that a spec cannot run on")
+	kubeconfig      = flag.String("kubeconfig", "", "path of the test cluster's kubeconfig; KUBECONFIG is not read")
+	require         = flag.Bool("e2e.require", false, "fail instead of skip without -kubeconfig, or with a node that a spec cannot run on")
 	image           = flag.String("observer-image", demo.Image, "image of all pods: busybox with its commands in /bin")
 	driverNamespace = flag.String("driver-namespace", "dra-numa", "namespace of the driver's DaemonSet")
 	driverDaemonSet = flag.String("driver-daemonset", "dra-driver-numa", "name of the driver's DaemonSet")
@@ -60,9 +61,27 @@ var (
 	node     testNode
 )
 
+// The specs kill daemons, kubelets and the node: go test ./... leaves the cluster of KUBECONFIG alone.
+func TestOnlyTheClusterOfTheFlagIsUsed(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(kubeconfig, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := exec.Command(os.Args[0], "-test.v", "-test.run", "^TestE2E$")
+	again.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	output, err := again.CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "--- SKIP: TestE2E") {
+		t.Errorf("%v, want the suite to be skipped:\n%s", err, output)
+	}
+}
+
 func TestE2E(t *testing.T) {
-	if _, err := os.Stat(*kubeconfig); errors.Is(err, fs.ErrNotExist) && !*require {
-		t.Skipf("no cluster: kubeconfig %s does not exist", *kubeconfig)
+	if *kubeconfig == "" {
+		const why = "no cluster: name a test cluster with -kubeconfig; the specs kill its daemons and change its nodes"
+		if *require {
+			t.Fatal(why)
+		}
+		t.Skip(why)
 	}
 	RegisterFailHandler(Fail)
 	klog.SetLogger(GinkgoLogr) // client-go complains of connections whose other end a spec kills
