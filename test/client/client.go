@@ -35,7 +35,8 @@ func DefaultKubeconfig() string {
 	}
 	rig := os.Getenv("RIG_DIR")
 	if rig == "" {
-		rig = filepath.Join(os.Getenv("HOME"), ".cache", "dra-driver-numa", "rig")
+		cache, _ := os.UserCacheDir() // as the rig does
+		rig = filepath.Join(cache, "dra-driver-numa", "rig")
 	}
 	return filepath.Join(rig, "run", "default", "admin.kubeconfig")
 }
