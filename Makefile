@@ -166,6 +166,14 @@ define release-arch
 	  /licenses/LICENSE=LICENSE /licenses/THIRD_PARTY_LICENSES=$(2).licenses $(foreach name,$(RELEASED),/$(name)=$(if $(filter numa-nvml,$(name)),dynamic:)$(2)/$(name))
 endef
 
+# What is pushed and signed says of which commit it is. A registry on this machine takes any tree.
+ifneq ($(and $(filter push,$(MAKECMDGOALS)),$(filter-out localhost:% 127.0.0.1:%,$(REGISTRY))),)
+  UNCOMMITTED := $(shell git status --porcelain | cut -c 4-)
+  TAGGED      := $(shell git rev-parse --verify --quiet 'refs/tags/$(VERSION)^{commit}')
+  $(if $(UNCOMMITTED),$(error make push: commit or remove these files first: $(UNCOMMITTED)))
+  $(if $(filter-out $(shell git rev-parse HEAD),$(TAGGED)),$(error make push: the tag $(VERSION) is of another commit: check that out, or choose another VERSION))
+endif
+
 .PHONY: push
 push: $(if $(REGISTRY),release)
 	@[[ -n "$(REGISTRY)" ]] || { echo "usage: make push VERSION=v0.1.0 REGISTRY=registry.example/team [KEY=cosign.key]" >&2; exit 2; }
