@@ -89,29 +89,40 @@ const emulated = "x2apic_phys lpj=16000000"
 
 // PickAccelerator boots the machine's own kernel with hardware virtualization and takes
 // it only when the guest speaks within 20 s: nested virtualization may be offered and
-// hang. The answer is kept in a file for as long as the host runs. RDT is emulated.
+// hang. The answer is kept in a file for as long as the host runs. RDT is emulated, and so is
+// everything on a host without /dev/kvm.
 func PickAccelerator(ctx context.Context, machine topology.Topology, b Boot, cache string) (Accelerator, error) {
 	if machine.RDT != nil {
 		return TCG, nil
 	}
+	kvm, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return TCG, nil
+	}
+	_ = kvm.Close()
 	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", err
 	}
-	key := strings.TrimSpace(string(bootID))
+	return probed(ctx, cache, strings.TrimSpace(string(bootID)), func() bool { return boots(ctx, machine, b) })
+}
+
+// probed returns the answer in the file if it is of this boot of the host, else that of the
+// probe, which it keeps unless the probe was interrupted.
+func probed(ctx context.Context, cache, bootID string, probe func() bool) (Accelerator, error) {
 	if kept, err := os.ReadFile(cache); err == nil {
-		if id, answer, _ := strings.Cut(string(kept), " "); id == key {
+		if id, answer, _ := strings.Cut(string(kept), " "); id == bootID {
 			return Accelerator(answer), nil
 		}
 	}
 	answer := TCG
-	if file, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
-		_ = file.Close()
-		if boots(ctx, machine, b) {
-			answer = KVM
-		}
+	if probe() {
+		answer = KVM
 	}
-	return answer, os.WriteFile(cache, []byte(key+" "+string(answer)), 0o600)
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return answer, os.WriteFile(cache, []byte(bootID+" "+string(answer)), 0o600)
 }
 
 func boots(ctx context.Context, machine topology.Topology, b Boot) bool {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -50,6 +51,28 @@ func starts(t *testing.T, r *Cluster) int {
 		t.Fatal(err)
 	}
 	return strings.Count(string(text), "\n")
+}
+
+func TestInterruptedProbeOfKVMIsNotKept(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "accelerator")
+	interrupted, interrupt := context.WithCancel(t.Context())
+	probes := 0
+	probe := func() bool {
+		probes++
+		interrupt() // matters to the first one only
+		return false
+	}
+	if got, err := probed(interrupted, cache, "boot", probe); !errors.Is(err, context.Canceled) {
+		t.Errorf("an interrupted probe says %q, %v", got, err)
+	}
+	for range 2 { // the second answer is that of the file
+		if got, err := probed(t.Context(), cache, "boot", probe); got != TCG || err != nil {
+			t.Errorf("a probe that fails says %q, %v", got, err)
+		}
+	}
+	if _, err := probed(t.Context(), cache, "next boot", probe); err != nil || probes != 3 {
+		t.Errorf("%d probes (%v), want 3", probes, err)
+	}
 }
 
 func TestRunMachineStartsAnewUntilItDoesNotBoot(t *testing.T) {
