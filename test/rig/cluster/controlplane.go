@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -151,19 +152,25 @@ func (r *Cluster) Client() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
+// waitAPIServer gives up at once when the API server has ended.
 func (r *Cluster) waitAPIServer(ctx context.Context) error {
 	c, err := r.Client()
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
+	var ended error
 	err = eventually(r.patiently(90*time.Second), 200*time.Millisecond, func() error {
-		if _, alive := r.alive(pidFile(2, "apiserver")); !alive && time.Since(begin) > time.Second {
-			return fmt.Errorf("kube-apiserver ended: %s", tail(r.Path("logs", "apiserver.log"), 5))
+		if ended = ctx.Err(); ended != nil {
+			return nil
+		}
+		if _, alive := r.alive(pidFile(2, "apiserver")); !alive {
+			ended = fmt.Errorf("it has ended: %s", tail(r.Path("logs", "apiserver.log"), 5))
+			return nil
 		}
 		return c.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
-	if err != nil {
+	if err := cmp.Or(ended, err); err != nil {
 		return fmt.Errorf("wait for kube-apiserver: %w", err)
 	}
 	r.logf("control plane ready after %.1f s", time.Since(begin).Seconds())
