@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,6 +56,9 @@ func (c Cache) onceLocked(ctx context.Context, lock, name, inputs string, produc
 	}
 	stamp := c.Path(name + ".made")
 	if err := os.MkdirAll(filepath.Dir(stamp), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(stamp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := c.watch("make "+name, produce); err != nil {

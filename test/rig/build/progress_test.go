@@ -45,6 +45,23 @@ func TestLongStepSaysThatItGoesOn(t *testing.T) {
 	}
 }
 
+// What an interrupted step leaves is no longer what was made before it.
+func TestThingIsMadeAgainAfterAnotherOneWasBegun(t *testing.T) {
+	c := Cache{Dir: t.TempDir(), Log: io.Discard}
+	made := 0
+	step := func() error { made++; return nil }
+	interrupted := errors.New("interrupted")
+	if err := c.once(t.Context(), "a", "inputs", step); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.once(t.Context(), "a", "others", func() error { return interrupted }); !errors.Is(err, interrupted) {
+		t.Fatal(err)
+	}
+	if err := c.once(t.Context(), "a", "inputs", step); err != nil || made != 2 {
+		t.Errorf("made %d times (%v), want 2", made, err)
+	}
+}
+
 func TestSeveralProcessesMakeAThingOnce(t *testing.T) {
 	dir := t.TempDir()
 	var made atomic.Int32
