@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,10 +15,12 @@ import (
 // it is recognised.
 type debianPackage struct{ name, shown string }
 
+const busyboxPackage = "busybox-static"
+
 // hostPrograms are the packages that every host of nodes needs.
 var hostPrograms = []debianPackage{
 	{"qemu-system-x86", "qemu-system-x86_64"},
-	{"busybox-static", "/bin/busybox"},
+	{busyboxPackage, "/bin/busybox"},
 	{"e2fsprogs", "mke2fs"},
 	{"kmod", "depmod"},
 	{"xz-utils", "xz"},
@@ -71,16 +74,31 @@ func (c Cache) missingPackages(needs Needs) []string {
 	}
 	var missing []string
 	for _, p := range packages {
-		if filepath.IsAbs(p.shown) {
-			if found, err := filepath.Glob(p.shown); err == nil && len(found) > 0 {
-				continue
-			}
-		} else if _, err := lookProgram(p.shown); err == nil {
-			continue
+		if !p.installed() {
+			missing = append(missing, p.name)
 		}
-		missing = append(missing, p.name)
 	}
 	return missing
+}
+
+func (p debianPackage) installed() bool {
+	if !filepath.IsAbs(p.shown) {
+		_, err := lookProgram(p.shown)
+		return err == nil
+	}
+	found, err := filepath.Glob(p.shown)
+	return err == nil && len(found) > 0 && (p.name != busyboxPackage || isStatic(p.shown))
+}
+
+// isStatic says whether a program needs no dynamic linker, as in nodes and images, which have
+// nothing else. The package busybox has the same program with libraries; apt-get replaces it.
+func isStatic(program string) bool {
+	file, err := elf.Open(program)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = file.Close() }()
+	return !slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
 // lookProgram also finds what Debian keeps in the administrator's folders, which are not
