@@ -174,7 +174,7 @@ func removeRemains(o options) error {
 		return nil
 	}
 	if err != nil || !left.Ended() {
-		return fmt.Errorf("cluster %q is up already, stop it first: make cluster-down, or bin/cluster down -name %s", o.name, o.name)
+		return fmt.Errorf("cluster %q is up already, stop it first: bin/cluster down -name %s", o.name, o.name)
 	}
 	fmt.Fprintf(os.Stderr, "cluster %q does not run any more: its folder %s is removed\n", o.name, o.dir())
 	return cluster.Down(o.dir(), os.Stderr)

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 func down(name string) command { return command{args: []string{cluster, "down", "-name", name}} }
@@ -17,6 +20,11 @@ func (r *runner) withClusters(ctx context.Context, p plan) (times []timing, err 
 		return r.steps(ctx, p.steps)
 	}
 	for _, name := range p.clusters {
+		release, err := r.hold(name)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
 		if err := r.command(ctx, down(name)); err != nil {
 			return nil, fmt.Errorf("stop what is left of cluster %s: %w", name, err)
 		}
@@ -33,6 +41,35 @@ func (r *runner) withClusters(ctx context.Context, p plan) (times []timing, err 
 		}
 	}()
 	return r.steps(ctx, p.steps)
+}
+
+// hold takes a cluster until it is released or this process ends: the suites of another clone
+// have the same cluster, and would stop it. The lock is beside the folder that the rig removes.
+func (r *runner) hold(name string) (release func(), err error) {
+	kubeconfig, err := r.host.ofCluster("kubeconfig", name)
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Dir(kubeconfig)
+	if err := os.MkdirAll(filepath.Dir(folder), 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(folder+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	release = func() { lock.Close() }
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		holder, _ := io.ReadAll(lock)
+		err = fmt.Errorf("cluster %s is used by %s: wait until that has ended, or set RIG_DIR to another folder", name, or(string(holder), "another process"))
+	} else if err == nil {
+		err = os.WriteFile(lock.Name(), fmt.Appendf(nil, "process %d in %s", os.Getpid(), r.host.root()), 0o600)
+	}
+	if err != nil {
+		release()
+	}
+	return release, err
 }
 
 // keepLogs copies the logs of a cluster to bin/logs, and prints what the rig says about nodes

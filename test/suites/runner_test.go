@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -205,6 +206,24 @@ func TestClusterThatStaysIsNotStopped(t *testing.T) {
 		t.Error("no error")
 	}
 	want(t, calls, "make --no-print-directory image", "cluster up -name c", "cluster load -name c")
+}
+
+// Another clone has the same folder of clusters.
+func TestSuiteLeavesTheClusterOfAnotherProcessAlone(t *testing.T) {
+	m := newMade(t)
+	release, err := m.runner.hold("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, err := m.run(t.Context(), "nodes")
+	want(t, calls[len(calls)-1:], "tool before")
+	if err == nil || err.Error() != fmt.Sprintf("cluster c is used by process %d in %s: wait until that has ended, or set RIG_DIR to another folder", os.Getpid(), m.folder) {
+		t.Errorf("the error is %v", err)
+	}
+	release()
+	if _, err := m.run(t.Context(), "nodes"); err != nil {
+		t.Errorf("after the other process: %v", err)
+	}
 }
 
 // The interrupt ends what was started, whether it listens or not, and the clusters.
