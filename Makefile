@@ -18,7 +18,7 @@ STATIC   := CGO_ENABLED=0 GOFLAGS='$(strip $(filter-out -trimpath,$(shell go env
 # every method there is: 16 MB of the daemon's 49.
 BUILD     = build -ldflags '-s -w -X github.com/dra-driver-numa/dra-driver-numa/internal/version.linked=$(VERSION) $(NEXT)' -tags grpcnotrace
 GO_BUILD  = $(STATIC) go $(BUILD)
-TOOL     := $(STATIC) go tool -modfile=$(CURDIR)/tools/go.mod
+TOOL     := $(STATIC) go tool -modfile="$(CURDIR)/tools/go.mod"
 CHART    := deployments/helm/dra-driver-numa
 CLUSTER  := bin/cluster
 IMAGE    := localhost/dra-driver-numa:dev
@@ -115,7 +115,7 @@ REGISTRY ?=
 # The private key that signs what is pushed, as cosign generate-key-pair writes it; empty: nothing is
 # signed. COSIGN_PASSWORD is its password.
 KEY    ?=
-COSIGN := go tool -modfile=$(CURDIR)/tools/cosign.mod cosign
+COSIGN := go tool -modfile="$(CURDIR)/tools/cosign.mod" cosign
 
 .PHONY: release
 release: cc
@@ -217,7 +217,7 @@ cc:
 .PHONY: unit-tools
 unit-tools:
 	@command -v lstopo-no-graphics >/dev/null || ! command -v apt-get >/dev/null || \
-	  $(call apt-install,hwloc-nox)
+	  $(call apt-install,hwloc-nox) || echo "make: no lstopo: its tests skip" >&2
 	@command -v chromium >/dev/null || ! command -v apt-get >/dev/null || \
 	  $(call apt-install,chromium) || echo "make: no chromium: its tests skip" >&2
 
@@ -225,7 +225,7 @@ unit-tools:
 .PHONY: qemu-user
 qemu-user:
 	@command -v qemu-aarch64-static qemu-aarch64 >/dev/null || ! command -v apt-get >/dev/null || \
-	  $(call apt-install,qemu-user-static)
+	  $(call apt-install,qemu-user-static) || echo "make: no qemu-aarch64: programs for arm64 are not started" >&2
 
 # VitePress, which writes the site, comes from npm.
 .PHONY: npm
@@ -241,16 +241,16 @@ mmdebstrap:
 lint: cc
 	@for module in $(MODULES); do \
 	  echo "golangci-lint run ($$module)"; \
-	  (cd $$module && $(TOOL) golangci-lint run --config $(CURDIR)/.golangci.yaml ./...); \
+	  (cd $$module && $(TOOL) golangci-lint run --config "$(CURDIR)/.golangci.yaml" ./...); \
 	done
-	CGO_ENABLED=1 $$($(TOOL) -n golangci-lint) run --config $(CURDIR)/.golangci.yaml ./cmd/numa-nvml
+	CGO_ENABLED=1 $$($(TOOL) -n golangci-lint) run --config "$(CURDIR)/.golangci.yaml" ./cmd/numa-nvml
 	@unreached=$$($(TOOL) deadcode ./cmd/...); [[ -z "$$unreached" ]] || { printf '%s\n' "$$unreached" >&2; exit 1; }
 	$(STATIC) go run ./test/typecheck ./cmd/kubectl-numa darwin windows
 
 .PHONY: fmt
 fmt:
 	@for module in $(MODULES); do \
-	  (cd $$module && $(TOOL) golangci-lint fmt --config $(CURDIR)/.golangci.yaml ./...); \
+	  (cd $$module && $(TOOL) golangci-lint fmt --config "$(CURDIR)/.golangci.yaml" ./...); \
 	done
 
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -305,7 +305,7 @@ FROM ?= $(or $(shell git tag --list 'v*' --sort=-version:refname | head -n 1),41
 upgrade-from:
 	@from=$$(mktemp -d); trap 'rm -rf "$$from"' EXIT; git archive $(FROM) | tar -x -C "$$from"; \
 	rm -rf bin/upgrade; mkdir -p bin/upgrade; \
-	(cd "$$from"; $(GO_BUILD) -o $(CURDIR)/bin/upgrade/ ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook); \
+	(cd "$$from"; $(GO_BUILD) -o "$(CURDIR)/bin/upgrade/" ./cmd/dra-numa ./cmd/numa-pin ./cmd/numa-webhook); \
 	cp -r "$$from/$(CHART)" bin/upgrade/chart
 	$(STATIC) go run ./deployments/image -ref localhost/dra-driver-numa:from -out bin/images/from.tar -entrypoint /dra-numa \
 	  /dra-numa=bin/upgrade/dra-numa /numa-pin=bin/upgrade/numa-pin /numa-webhook=bin/upgrade/numa-webhook
@@ -328,7 +328,7 @@ upgrade-broken: build
 
 # kind.sh has what each does. Nothing here can run kind.
 KIND_ENV = KIND="$$($(STATIC) go -C test/kind tool -n kind)" HELM="$$($(TOOL) -n helm)" \
-  E2E=$(CURDIR)/bin/e2e.test IMAGE_ARCHIVE=bin/images/dra-driver-numa.tar
+  E2E="$(CURDIR)/bin/e2e.test" IMAGE_ARCHIVE=bin/images/dra-driver-numa.tar
 
 .PHONY: kind-up kind-test kind-down
 kind-up: image
