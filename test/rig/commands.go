@@ -125,6 +125,11 @@ func (o options) loadNode() (r *cluster.Cluster, n cluster.Node, code int, err e
 }
 
 func up(ctx context.Context, o options) (int, error) {
+	if o.nodes > 0 {
+		if err := build.CheckHost(); err != nil {
+			return 1, err
+		}
+	}
 	machine, err := readTopology(o.topology)
 	if err != nil {
 		return 2, usageError{err}
@@ -336,6 +341,9 @@ func path(_ context.Context, o options) (int, error) {
 }
 
 func qemu(ctx context.Context, o options) (int, error) {
+	if err := build.CheckHost(); err != nil {
+		return 1, err
+	}
 	c := build.Cache{Dir: o.cache(), Log: os.Stderr}
 	if err := c.HostPrograms(ctx, build.Needs{Nodes: true, RDT: true}); err != nil {
 		return 1, err

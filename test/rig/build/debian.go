@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -30,16 +31,30 @@ var hostPrograms = []debianPackage{
 	{"pkg-config", "pkg-config"},
 }
 
-// HostPrograms installs the packages that building and running a virtual node needs. On
-// Debian as root it does so itself; elsewhere it says what is missing.
+// CheckHost is an error where no node can run: its kernel, its programs and its emulator are
+// from Debian's packages, for amd64.
+func CheckHost() error { return checkHost(runtime.GOARCH, debianCodename()) }
+
+func checkHost(arch, codename string) error {
+	if arch == "amd64" && codename != "" {
+		return nil
+	}
+	system := "another system"
+	if codename != "" {
+		system = "Debian " + codename
+	}
+	return fmt.Errorf("nodes need a Debian host with amd64, and this is %s on %s; clusters without nodes need neither (-nodes 0)", system, arch)
+}
+
+// HostPrograms installs the packages that building and running a virtual node needs, if it
+// may. Else it says what is missing.
 func (c Cache) HostPrograms(ctx context.Context, needs Needs) error {
 	missing := c.missingPackages(needs)
 	if len(missing) == 0 {
 		return nil
 	}
-	codename := debianCodename()
-	if codename == "" || os.Geteuid() != 0 {
-		return fmt.Errorf("missing on this host: %s (names of Debian's packages; as root on Debian they are installed here)", strings.Join(missing, " "))
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("missing on this host: install the packages %s, or be root", strings.Join(missing, " "))
 	}
 	unlock, err := c.lock(ctx, commonLock)
 	if err != nil {
@@ -49,7 +64,7 @@ func (c Cache) HostPrograms(ctx context.Context, needs Needs) error {
 	if missing = c.missingPackages(needs); len(missing) == 0 {
 		return nil
 	}
-	return c.watch("install "+strings.Join(missing, " "), func() error { return c.installPackages(ctx, codename, missing) })
+	return c.watch("install "+strings.Join(missing, " "), func() error { return c.installPackages(ctx, debianCodename(), missing) })
 }
 
 func (c Cache) installPackages(ctx context.Context, codename string, missing []string) error {
@@ -68,8 +83,11 @@ func (c Cache) installPackages(ctx context.Context, codename string, missing []s
 }
 
 func (c Cache) missingPackages(needs Needs) []string {
+	if !needs.Nodes {
+		return nil
+	}
 	packages := hostPrograms
-	if needs.Nodes && needs.RDT && !c.has(qemuThing()) {
+	if needs.RDT && !c.has(qemuThing()) {
 		packages = slices.Concat(packages, qemuTools)
 	}
 	var missing []string

@@ -2,8 +2,25 @@ package build
 
 import (
 	"debug/elf"
+	"strings"
 	"testing"
 )
+
+func TestNodesNeedDebianOnAMD64(t *testing.T) {
+	for _, row := range []struct{ arch, codename, want string }{
+		{"amd64", "trixie", ""},
+		{"amd64", "", "nodes need a Debian host with amd64, and this is another system on amd64"},
+		{"arm64", "trixie", "nodes need a Debian host with amd64, and this is Debian trixie on arm64"},
+	} {
+		err := checkHost(row.arch, row.codename)
+		if (err == nil) != (row.want == "") || err != nil && !strings.HasPrefix(err.Error(), row.want) {
+			t.Errorf("Debian %q on %s: %v, want %q", row.codename, row.arch, err, row.want)
+		}
+	}
+	if missing := (Cache{Dir: t.TempDir()}).missingPackages(Needs{}); len(missing) > 0 {
+		t.Errorf("a cluster without nodes needs %s", missing)
+	}
+}
 
 // A node runs busybox without any library.
 func TestProgramWithLibrariesIsNoStaticBusybox(t *testing.T) {

@@ -143,9 +143,6 @@ func TestMissingIsSaidBeforeItIsMade(t *testing.T) {
 func TestNothingIsSaidOfAFullCache(t *testing.T) {
 	var log strings.Builder
 	c := Cache{Dir: t.TempDir(), Source: "../../..", Log: io.Discard}
-	if len(c.missingPackages(Needs{})) > 0 {
-		t.Skip("this host lacks packages of the rig")
-	}
 	sets, err := c.controlPlane(DefaultKubernetes)
 	if err != nil {
 		t.Fatal(err)

@@ -62,10 +62,6 @@ func (c Cache) System(ctx context.Context, init, cri string) (string, error) {
 	t := systemThing(init, cri)
 	dir := c.Path(t.name)
 	return dir, c.once(ctx, t.name, t.inputs, func() error {
-		if debianCodename() == "" {
-			return fmt.Errorf("unpack the packages %s of Debian %s into %s, rename usr/bin/crun to %s, unpack %s of Debian %s there and create %s.made with the text %q",
-				strings.Join(packages, " "), systemSuite, dir, oldCrun, strings.Join(newerPackages, " "), newerSuite, dir, t.inputs)
-		}
 		apt, err := c.apt(ctx, systemSuite)
 		if err != nil {
 			return err
