@@ -9,19 +9,19 @@ import (
 )
 
 // vulncheck runs make vulncheck with a go that has govulncheck print a text and exit with a
-// status.
-func vulncheck(t *testing.T, text, status string) (output string, err error) {
+// status, of a program.
+func vulncheck(t *testing.T, program, text, status string) (output string, err error) {
 	t.Helper()
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip(err)
 	}
 	folder := t.TempDir()
-	const script = "#!/bin/sh\n" + `case "$*" in *golang.org/x/vuln/*) echo "$TEXT" >&2; exit "$STATUS";; esac` + "\n"
+	const script = "#!/bin/sh\n" + `case "$*" in *golang.org/x/vuln/*"$PROGRAM"*) echo "$TEXT" >&2; exit "$STATUS";; esac` + "\n"
 	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), "make", "-s", "-C", root, "vulncheck")
-	command.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "TEXT="+text, "STATUS="+status, "MAKEFLAGS=")
+	command := exec.CommandContext(t.Context(), "make", "-s", "-C", root, "-o", "cc", "vulncheck")
+	command.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "PROGRAM="+program, "TEXT="+text, "STATUS="+status, "MAKEFLAGS=")
 	got, err := command.CombinedOutput()
 	return string(got), err
 }
@@ -30,15 +30,16 @@ func vulncheck(t *testing.T, text, status string) (output string, err error) {
 // is one.
 func TestVulncheckSaysWhatItDidNotCheck(t *testing.T) {
 	for _, row := range []struct {
-		text, status, want string
-		fails              bool
+		program, text, status, want string
+		fails                       bool
 	}{
-		{`govulncheck: fetching vulnerabilities: Get "https://vuln.go.dev/index/modules.json.gz": no such host`, "1", "vulncheck: not checked: govulncheck: fetching vulnerabilities", false},
-		{"No vulnerabilities found.", "0", "No vulnerabilities found.", false},
-		{"Vulnerability #1: GO-2026-0001", "3", "Vulnerability #1: GO-2026-0001", true},
-		{"go: golang.org/x/vuln: module lookup disabled", "1", "module lookup disabled", true},
+		{"", `govulncheck: fetching vulnerabilities: Get "https://vuln.go.dev/index/modules.json.gz": no such host`, "1", "vulncheck: not checked: govulncheck: fetching vulnerabilities", false},
+		{"", "No vulnerabilities found.", "0", "No vulnerabilities found.", false},
+		{"dra-numa", "Vulnerability #1: GO-2026-0001", "3", "Vulnerability #1: GO-2026-0001", true},
+		{"numa-nvml", "Vulnerability #1: GO-2026-0001", "3", "Vulnerability #1: GO-2026-0001", true},
+		{"", "go: golang.org/x/vuln: module lookup disabled", "1", "module lookup disabled", true},
 	} {
-		output, err := vulncheck(t, row.text, row.status)
+		output, err := vulncheck(t, row.program, row.text, row.status)
 		if (err != nil) != row.fails || !strings.Contains(output, row.want) {
 			t.Errorf("%q: %v, %q, want %q and failure %t", row.text, err, output, row.want, row.fails)
 		}
