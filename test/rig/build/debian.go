@@ -183,16 +183,33 @@ func (c Cache) aptLists(ctx context.Context, kind string, suites ...string) ([]s
 	return options, c.run(ctx, c.Dir, nil, "apt-get", append(options, "update", "-q")...)
 }
 
-// mirror is the address of the Debian archive that this host uses.
+// mirror is the address of the Debian archive that this host uses. A new container has no lists
+// of packages, without which apt-get does not know what a source is of.
 func (c Cache) mirror(ctx context.Context) (string, error) {
-	out, err := c.output(ctx, c.Dir, nil, "apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)")
-	if err != nil {
+	codename := debianCodename()
+	find := func() (string, error) {
+		targets, err := c.output(ctx, c.Dir, nil, "apt-get", "indextargets", "--format", "$(ORIGIN)|$(CODENAME)|$(COMPONENT)|$(REPO_URI)")
+		return mirrorOf(targets, codename), err
+	}
+	if mirror, err := find(); err != nil || mirror != "" {
+		return mirror, err
+	}
+	if err := c.run(ctx, c.Dir, nil, "apt-get", "update", "-q"); err != nil {
 		return "", err
 	}
-	for line := range strings.Lines(out) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == debianCodename() && fields[1] == "main" {
-			return fields[2], nil
+	mirror, err := find()
+	if err == nil && mirror == "" {
+		err = fmt.Errorf("apt-get indextargets: no source of Debian %s main on this host", codename)
+	}
+	return mirror, err
+}
+
+// mirrorOf finds Debian's own archive: others call themselves main of the same release, too.
+func mirrorOf(targets, codename string) string {
+	for line := range strings.Lines(targets) {
+		if address, found := strings.CutPrefix(strings.TrimSpace(line), "Debian|"+codename+"|main|"); found {
+			return address
 		}
 	}
-	return "", fmt.Errorf("apt-get indextargets: no source of %s main on this host", debianCodename())
+	return ""
 }

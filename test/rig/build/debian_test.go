@@ -22,6 +22,21 @@ func TestNodesNeedDebianOnAMD64(t *testing.T) {
 	}
 }
 
+func TestMirrorIsOfDebian(t *testing.T) {
+	const targets = `Docker CE|bookworm|stable|https://docker.example/linux/debian/
+Tailscale|bookworm|main|https://vpn.example/debian/
+Debian|bookworm-security|main|http://deb.example/debian-security/
+Debian|bookworm|contrib|http://contrib.example/debian/
+Debian|bookworm|main|http://deb.example/debian/
+`
+	if got, want := mirrorOf(targets, "bookworm"), "http://deb.example/debian/"; got != want {
+		t.Errorf("the mirror is %q, want %q", got, want)
+	}
+	if got := mirrorOf(targets, "trixie"); got != "" {
+		t.Errorf("without a source of trixie, the mirror is %q", got)
+	}
+}
+
 // A node runs busybox without any library.
 func TestProgramWithLibrariesIsNoStaticBusybox(t *testing.T) {
 	const program = "/bin/sh"
