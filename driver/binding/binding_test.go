@@ -20,6 +20,8 @@ const (
 	card  = "0001:31:00.0"
 	vf    = "0001:31:00.1" // of card
 	bare  = "0001:41:00.0" // has no driver
+
+	bareDisk = "../../devices/pci0001:40/" + bare + "/ata1/host0/target0:0:0/0:0:0:0/block/sda"
 )
 
 func machine() fake.Machine {
@@ -123,15 +125,16 @@ func TestWhatIsNotBound(t *testing.T) {
 		"no address":        {plain, nil, "../../devices", `PCI address "../../devices": want one`},
 		"virtual functions": {plain, nil, card, "PCI function 0001:31:00.0: the host uses it: it has virtual functions"},
 		"mounted":           {plain, map[string]string{"sys/fs/ext4/nvme0n1/uevent": ""}, drive, "PCI function 0001:21:00.0: the host uses it: disk nvme0n1 has a mounted file system, or swap"},
-		"partition mounted": {plain, map[string]string{"sys/class/block/nvme0n1/nvme0n1p2/partition": "2", "sys/fs/xfs/nvme0n1p2/uevent": ""}, drive, "the host uses it: disk nvme0n1p2 has a mounted file system"},
+		"partition mounted": {plain, map[string]string{"sys/class/block/nvme0n1p2": "->../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1/nvme0n1p2", "sys/fs/xfs/nvme0n1p2/uevent": ""}, drive, "the host uses it: disk nvme0n1p2 has a mounted file system"},
 		"btrfs":             {plain, map[string]string{"sys/fs/btrfs/0-1/devices/nvme0n1/uevent": ""}, drive, "the host uses it: disk nvme0n1 has a mounted file system"},
 		"not to be read":    {plain, map[string]string{"sys/bus/pci/devices/" + drive + "/net/a b/uevent": ""}, drive, "PCI function 0001:21:00.0: check whether the host uses it: "},
 		"erofs":             {plain, map[string]string{"sys/fs/erofs/nvme0n1/uevent": ""}, drive, "the host uses it: disk nvme0n1 has a mounted file system"},
 		"bcachefs":          {plain, map[string]string{"sys/fs/bcachefs/0-1/dev-0/block": "->../../../../class/block/nvme0n1"}, drive, "the host uses it: disk nvme0n1 has a mounted file system"},
 		"bcachefs of two":   {plain, map[string]string{"proc/1/mountinfo": "30 1 0:44 / /data rw shared:1 - bcachefs /dev/sda:/dev/nvme0n1 rw\n"}, drive, "the host uses it: disk nvme0n1 has a mounted file system"},
-		"vfat":              {plain, map[string]string{"sys/class/block/nvme0n1/nvme0n1p1/partition": "1", "sys/class/block/nvme0n1p1/dev": "259:7\n", "proc/1/mountinfo": "29 1 259:7 / /boot/efi rw - vfat /dev/disk/by-label/EFI rw\n"}, drive, "the host uses it: disk nvme0n1p1 has a mounted file system"},
+		"vfat":              {plain, map[string]string{"sys/class/block/nvme0n1p1": "->../../devices/pci0001:20/" + drive + "/nvme/nvme0/nvme0n1/nvme0n1p1", "sys/class/block/nvme0n1p1/dev": "259:7\n", "proc/1/mountinfo": "29 1 259:7 / /boot/efi rw - vfat /dev/disk/by-label/EFI rw\n"}, drive, "the host uses it: disk nvme0n1p1 has a mounted file system"},
 		"in another space":  {plain, map[string]string{"proc/1/mountinfo": "29 1 8:1 / / rw - ext4 /dev/sda1 rw\n", "proc/77/mountinfo": "29 1 259:0 / /mnt rw - exfat /dev/nvme0n1 rw\n"}, drive, "the host uses it: disk nvme0n1 has a mounted file system"},
 		"swap":              {plain, map[string]string{"proc/swaps": "Filename Type Size Used Priority\n/dev/nvme0n1 partition 8 0 -2\n"}, drive, "the host uses it: disk nvme0n1 has a mounted file system, or swap"},
+		"root behind it":    {plain, map[string]string{"sys/class/block/sda": "->" + bareDisk, "sys/class/block/sda1": "->" + bareDisk + "/sda1", "sys/class/block/sda1/dev": "8:1\n", "proc/1/mountinfo": "29 1 8:1 / / rw - ext4 /dev/root rw\n"}, bare, "PCI function 0001:41:00.0: the host uses it: disk sda1 has a mounted file system, or swap"},
 		"a volume":          {plain, map[string]string{"sys/class/block/nvme0n1/holders/dm-0/uevent": ""}, drive, "the host uses it: disk nvme0n1 is part of dm-0"},
 	} {
 		t.Run(name, func(t *testing.T) {

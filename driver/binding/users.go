@@ -16,7 +16,7 @@ import (
 func (h *Host) userOf(address string) (user string, err error) {
 	access, err := devnode.Read(h.files, address)
 	if err == nil {
-		user, err = h.userOfNodes(access.Nodes)
+		user, err = h.userOfDisks(address, access.Nodes)
 	}
 	if err != nil {
 		return "", fmt.Errorf("check whether the host uses it: %w", err)
@@ -36,16 +36,11 @@ func (h *Host) userOf(address string) (user string, err error) {
 	return "", nil
 }
 
-// userOfNodes returns what uses a disk or one of its partitions.
-func (h *Host) userOfNodes(nodes []devnode.Node) (user string, err error) {
-	var names []string
-	for _, node := range nodes {
-		if node.Type == devnode.TypeBlock {
-			names = append(names, h.withPartitions(path.Base(node.Path))...)
-		}
-	}
-	if len(names) == 0 {
-		return "", nil
+// userOfDisks returns what uses a disk of the function or one of its partitions.
+func (h *Host) userOfDisks(address string, nodes []devnode.Node) (user string, err error) {
+	names, err := h.disks(address, nodes)
+	if err != nil || len(names) == 0 {
+		return "", err
 	}
 	used, err := h.mounted()
 	if err != nil {
@@ -59,13 +54,31 @@ func (h *Host) userOfNodes(nodes []devnode.Node) (user string, err error) {
 	return "", nil
 }
 
-func (h *Host) withPartitions(disk string) []string {
-	names := []string{disk}
-	parts, _ := fs.Glob(h.files, "sys/class/block/"+disk+"/"+disk+"*/partition")
-	for _, part := range parts {
-		names = append(names, path.Base(path.Dir(part)))
+// disks returns the block devices whose folder is below that of the function or of one of its
+// nodes. A disk may be many levels below its controller. An NVMe disk with several paths is not
+// below the function, but has a node of it.
+func (h *Host) disks(address string, nodes []devnode.Node) (names []string, err error) {
+	const class = "sys/class/block"
+	above := []string{address}
+	for _, node := range nodes {
+		if node.Type == devnode.TypeBlock {
+			above = append(above, path.Base(node.Path))
+		}
 	}
-	return names
+	entries, err := fs.ReadDir(h.files, class)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, entry := range entries {
+		target, err := fs.ReadLink(h.files, class+"/"+entry.Name())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a disk may just have gone
+			return nil, err
+		}
+		if slices.ContainsFunc(strings.Split(target, "/"), func(name string) bool { return slices.Contains(above, name) }) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
 }
 
 // userOfDisk returns what uses a disk or a partition: another block device, a mounted file
