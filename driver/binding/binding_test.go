@@ -135,7 +135,11 @@ func TestWhatIsNotBound(t *testing.T) {
 		"in another space":  {plain, map[string]string{"proc/1/mountinfo": "29 1 8:1 / / rw - ext4 /dev/sda1 rw\n", "proc/77/mountinfo": "29 1 259:0 / /mnt rw - exfat /dev/nvme0n1 rw\n"}, drive, "the host uses it: disk nvme0n1 has a mounted file system"},
 		"swap":              {plain, map[string]string{"proc/swaps": "Filename Type Size Used Priority\n/dev/nvme0n1 partition 8 0 -2\n"}, drive, "the host uses it: disk nvme0n1 has a mounted file system, or swap"},
 		"root behind it":    {plain, map[string]string{"sys/class/block/sda": "->" + bareDisk, "sys/class/block/sda1": "->" + bareDisk + "/sda1", "sys/class/block/sda1/dev": "8:1\n", "proc/1/mountinfo": "29 1 8:1 / / rw - ext4 /dev/root rw\n"}, bare, "PCI function 0001:41:00.0: the host uses it: disk sda1 has a mounted file system, or swap"},
-		"a volume":          {plain, map[string]string{"sys/class/block/nvme0n1/holders/dm-0/uevent": ""}, drive, "the host uses it: disk nvme0n1 is part of dm-0"},
+		"a bond":            {plain, map[string]string{"sys/class/net/ens1/upper_bond0": ""}, card, "the host uses it: network interface ens1 is part of bond0"},
+		"virtio in a bridge": {plain, map[string]string{
+			"sys/bus/pci/devices/" + bare + "/driver": "->../../../../bus/pci/drivers/virtio-pci", "sys/bus/pci/devices/" + bare + "/virtio0/net/eth0/mtu": "", "sys/class/net/eth0/upper_br0": "",
+		}, bare, "the host uses it: network interface eth0 is part of br0"},
+		"a volume": {plain, map[string]string{"sys/class/block/nvme0n1/holders/dm-0/uevent": ""}, drive, "the host uses it: disk nvme0n1 is part of dm-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kernel := newHost(t, row.machine)

@@ -25,7 +25,7 @@ func (h *Host) userOf(address string) (user string, err error) {
 		return user, nil
 	}
 	for _, name := range access.Interfaces {
-		uppers, _ := fs.Glob(h.files, folder(address)+"/net/"+name+"/upper_*")
+		uppers, _ := fs.Glob(h.files, "sys/class/net/"+name+"/upper_*")
 		if len(uppers) > 0 {
 			return fmt.Sprintf("network interface %s is part of %s", name, strings.TrimPrefix(path.Base(uppers[0]), "upper_")), nil
 		}
