@@ -34,13 +34,22 @@ func (u *functions) sharesNode(access devnode.Access, held *ledger.FunctionShare
 }
 
 // otherDevice returns the CDI device that another program defined on the host for a
-// function.
+// function. The names of a function that VFIO has do not count: they stand for what its own
+// driver provides.
 func (u *functions) otherDevice(machine *numa.Machine, f *ledger.FunctionShare, access devnode.Access) (id string, err error) {
-	known := foreign.Function{Names: []string{f.Address}}
+	now, err := binding.Read(u.config.Machine, f.Address)
+	if err != nil {
+		return "", err
+	}
+	names := []string{f.Address}
 	for i := range machine.PCI {
 		if read := &machine.PCI[i]; read.Address == f.Address && read.UUID != "" {
-			known.Names = append(known.Names, read.UUID)
+			names = append(names, read.UUID)
 		}
+	}
+	var known foreign.Function
+	if !numa.IsVFIO(now.Driver) {
+		known.Names = names
 	}
 	for _, node := range access.Nodes {
 		known.Nodes = append(known.Nodes, node.Path)

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/ledger"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/numa/devnode"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/fake"
 	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
@@ -81,6 +83,27 @@ func TestAClaimHasTheDriverThatItWants(t *testing.T) {
 	disk.expectDriver(driveA, "nvme")
 	disk.expectDriver(virtualA, "mlx5_core")
 	assertFiles(t, disk.files(), before)
+}
+
+// The CDI device of a GPU's own driver has nodes that are gone when VFIO has the GPU.
+func TestAFunctionWithVFIOHasNoCDIDeviceByName(t *testing.T) {
+	disk := boundDisk(t)
+	if err := disk.specs.WriteFile("amd.json", []byte(`{"cdiVersion":"0.6.0","kind":"amd.com/gpu","devices":[
+		{"name":"d29a3a6f4c1b7e00","containerEdits":{"deviceNodes":[{"path":"/dev/kfd"},{"path":"/dev/dri/card0"}]}}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	driver := disk.open()
+	got := mustPrepare(t, driver, vfio(claim("a", functionResult("gpu", gpu))))[0].Share.Function()
+	if got.CDIDevice != "" || !slices.ContainsFunc(got.Nodes, func(node devnode.Node) bool { return node.Path == "/dev/vfio/vfio" }) {
+		t.Errorf("on record is %+v, want the nodes of VFIO", got)
+	}
+	if err := driver.Unprepare("uid-a"); err != nil {
+		t.Fatal(err)
+	}
+	got = mustPrepare(t, driver, claim("b", functionResult("gpu", gpu)))[0].Share.Function()
+	if want := "amd.com/gpu=d29a3a6f4c1b7e00"; got.CDIDevice != want {
+		t.Errorf("with its own driver it has the CDI device %q, want %q", got.CDIDevice, want)
+	}
 }
 
 // After a crash at any step, the next operation ends as it would without the crash.
