@@ -181,33 +181,49 @@ func (h *Host) read(address string) (State, error) {
 	return Read(h.files, address)
 }
 
-// change sets the override and then the driver, and reads back whether the driver is
-// bound.
+// change sets the driver and then the override. The kernel binds a driver that it would not
+// choose itself only while the override names it.
 func (h *Host) change(address string, now, want State) error {
-	if now.Override != want.Override {
-		if err := h.set(address, folder(address)+"/driver_override", want.Override+"\n"); err != nil {
+	if now.Driver != want.Driver {
+		if err := h.rebind(address, now, want.Driver); err != nil {
 			return err
 		}
+		now.Override = cmp.Or(want.Driver, now.Override)
 	}
-	if now.Driver == want.Driver {
+	return h.override(address, now, want.Override)
+}
+
+func (h *Host) override(address string, now State, driver string) error {
+	if now.Override == driver {
 		return nil
+	}
+	return h.set(address, folder(address)+"/driver_override", driver+"\n")
+}
+
+// rebind binds another driver, and reads back whether it is bound. If it is "", none is bound
+// then.
+func (h *Host) rebind(address string, now State, driver string) error {
+	if driver != "" {
+		if err := h.override(address, now, driver); err != nil {
+			return err
+		}
 	}
 	if now.Driver != "" {
 		if err := h.set(address, folder(address)+"/driver/unbind", address); err != nil {
 			return err
 		}
 	}
-	if want.Driver == "" {
+	if driver == "" {
 		return nil
 	}
 	refused := h.set(address, "sys/bus/pci/drivers_probe", address)
 	now, err := h.read(address)
-	if err == nil && now.Driver == "" { // drivers_probe does not find a driver that was bound manually
-		refused = h.set(address, "sys/bus/pci/drivers/"+want.Driver+"/bind", address)
+	if err == nil && now.Driver == "" { // this file says why the driver refuses the function
+		refused = h.set(address, "sys/bus/pci/drivers/"+driver+"/bind", address)
 		now, err = h.read(address)
 	}
-	if err == nil && now.Driver != want.Driver {
-		err = fmt.Errorf("PCI function %s: kernel driver %s did not bind, the bound driver is %s: %w", address, want.Driver, cmp.Or(now.Driver, "none"), cmp.Or(refused, errNoReason))
+	if err == nil && now.Driver != driver {
+		err = fmt.Errorf("PCI function %s: kernel driver %s did not bind, the bound driver is %s: %w", address, driver, cmp.Or(now.Driver, "none"), cmp.Or(refused, errNoReason))
 	}
 	return err
 }

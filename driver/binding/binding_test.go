@@ -31,7 +31,7 @@ func machine() fake.Machine {
 	nic := fake.ConnectX(card, 1, "ens1", 0, 2)
 	nic.VFDriver = "mlx5_core"
 	m.PCI = []fake.Function{fake.NVMe(drive, 0, 0), nic, noDriver}
-	m.Drivers, m.IOMMU = []string{"vfio-pci"}, true
+	m.Drivers, m.IOMMU = []string{"uio_pci_generic", "vfio-pci"}, true
 	return m
 }
 
@@ -54,6 +54,8 @@ func TestBoundAndRestored(t *testing.T) {
 		"without a driver":     {bare, State{}},
 		"overridden, not used": {drive, State{Override: "vfio-pci"}},
 		"overridden with it":   {drive, State{Driver: "nvme", Override: "nvme"}},
+		"bound by hand":        {drive, State{Driver: "uio_pci_generic"}},
+		"overridden later":     {drive, State{Driver: "nvme", Override: "vfio-pci"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kernel := newHost(t, machine())
@@ -106,6 +108,32 @@ func TestCrashDuringBindHeals(t *testing.T) {
 			}
 			expect(t, kernel, drive, want)
 		}
+	}
+}
+
+func TestCrashDuringRestoreHeals(t *testing.T) {
+	before := State{Driver: "uio_pci_generic"}
+	crash := errors.New("crash")
+	for last := range 5 {
+		kernel := newHost(t, machine())
+		host := New(kernel, kernel.Write)
+		if err := errors.Join(host.Restore(drive, before), host.Bind(drive, "vfio-pci")); err != nil {
+			t.Fatal(err)
+		}
+		writes := 0
+		dying := New(kernel, func(name, text string) error {
+			if writes++; writes > last {
+				return crash
+			}
+			return kernel.Write(name, text)
+		})
+		if err := dying.Restore(drive, before); (err != nil) != (last < 4) || err != nil && !errors.Is(err, crash) {
+			t.Fatalf("%d writes: %v", last, err)
+		}
+		if err := host.Restore(drive, before); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, kernel, drive, before)
 	}
 }
 
