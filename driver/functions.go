@@ -144,9 +144,9 @@ func (u *functions) deviceOfOthers(machine *numa.Machine, f *ledger.FunctionShar
 	return err == nil && now != f.CDIDevice
 }
 
-// restore gives a function the kernel driver back that it had before its claim.
+// restore gives a function the kernel driver back that it had before its claim, if that is known.
 func (u *functions) restore(f *ledger.FunctionShare) error {
-	if u.replaced(f) {
+	if f.Before.Driver == f.Driver || u.replaced(f) {
 		return nil
 	}
 	if u.config.Drivers != nil {

@@ -552,7 +552,7 @@ func (h *history) faulty() {
 		return
 	}
 	for i, grant := range h.driver.grants {
-		forgotten := ledger.NewListed(grant.WithoutNodes())
+		forgotten := ledger.NewListed(withoutNodes(grant.Grant))
 		h.driver.grants = slices.Clone(h.driver.grants)
 		h.driver.grants[i] = forgotten
 	}

@@ -137,8 +137,8 @@ func (d *Driver) withheldFunctions() map[string]string {
 }
 
 // wantDriver notes which driver the claim wants for a function, and the binding before
-// it. It notes nothing if the function had that driver before the claim. isBound says
-// whether that driver is bound now.
+// it, in this boot. It notes nothing if the function had that driver before the claim. isBound
+// says whether that driver is bound now.
 func (p *planner) wantDriver(claimUID types.UID, driver string, f *ledger.FunctionShare) (isBound bool, err error) {
 	now, err := binding.Read(p.config.Machine, f.Address)
 	if err != nil {
@@ -146,7 +146,7 @@ func (p *planner) wantDriver(claimUID types.UID, driver string, f *ledger.Functi
 	}
 	recorded, _ := p.grants.Find(claimUID)
 	switch known := recorded.Function(f.Address); {
-	case known != nil && known.Kind == f.Kind && known.Driver == driver:
+	case known != nil && known.Kind == f.Kind && known.Driver == driver && known.Before.Driver != driver:
 		f.Driver, f.Before = known.Driver, known.Before
 	case now.Driver != driver:
 		f.Driver, f.Before = driver, now

@@ -344,3 +344,32 @@ func TestDriverIsNotRestoredForAnotherKindOfDevice(t *testing.T) {
 		t.Errorf("its driver is %+v, %v, want amdgpu", now, err)
 	}
 }
+
+// What the function had in another boot says nothing about this one.
+func TestDriverOfAnotherBootIsNotRestored(t *testing.T) {
+	wanted := vfio(claim("a", functionResult("drive", driveA)))
+	for name, prepares := range map[string]bool{"prepared again": true, "ended": false} {
+		t.Run(name, func(t *testing.T) {
+			disk := boundDisk(t)
+			mustPrepare(t, disk.open(), wanted)
+			disk.kernel = boundDisk(t).kernel
+			disk.publish(disk.kernel)
+			before := binding.State{Driver: "nvme", Override: "nvme"}
+			if err := disk.kernel.Write("sys/bus/pci/devices/0001:21:00.0/driver_override", before.Override); err != nil {
+				t.Fatal(err)
+			}
+			driver := disk.openAfterBoot()
+			if prepares {
+				mustPrepare(t, driver, wanted)
+				disk.expectDriver(driveA, "vfio-pci")
+			}
+			assertConsistent(t, disk, driver)
+			if err := driver.Unprepare("uid-a"); err != nil {
+				t.Fatal(err)
+			}
+			if now, err := binding.Read(disk.kernel, "0001:21:00.0"); err != nil || now != before {
+				t.Errorf("it has %+v, %v, want %+v", now, err, before)
+			}
+		})
+	}
+}

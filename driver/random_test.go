@@ -215,7 +215,7 @@ func (w *world) compare(uid types.UID, before ledger.List) {
 				}
 			}
 		}
-		if needed && !kept || kept && !now.WithoutNodes().Equal(then.WithoutNodes()) { // a drive that was swapped has other nodes
+		if needed && !kept || kept && !withoutNodes(now).Equal(withoutNodes(then)) { // a drive that was swapped has other nodes
 			w.t.Errorf("%s was changed to %s by what was done to %s", then, now, uid)
 		}
 	}

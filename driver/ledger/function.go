@@ -27,7 +27,7 @@ type FunctionShare struct {
 	Interfaces []string       `json:"interfaces,omitempty"`       // network interfaces, by their names on the host
 	CDIDevice  string         `json:"cdiDevice,omitempty"`        // from another driver's CDI spec: vendor/class=name
 	Driver     string         `json:"driver,omitempty"`           // kernel driver that is bound for the claim; "" if the function keeps its own
-	Before     binding.State  `json:"before,omitzero"`            // if there is a Driver: what the function had before, and gets back
+	Before     binding.State  `json:"before,omitzero"`            // if there is a Driver: what the function had before, and gets back; with the same Driver, that is unknown since a boot
 
 	// Former are nodes that the function had alone and no longer has, ascending by path. A
 	// container of the claim that started earlier may still open them, so no other claim gets

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dra-driver-numa/dra-driver-numa/cdi"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
+	"github.com/dra-driver-numa/dra-driver-numa/driver/binding"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
 )
 
@@ -170,13 +171,23 @@ func (g *Grant) Function(address string) *FunctionShare {
 	return nil
 }
 
-// Untuned returns the grant without what its CPUs had before.
-func (g Grant) Untuned() Grant {
+// AfterBoot returns the grant without what its CPUs and functions had before, and without device
+// nodes: those of another boot say nothing. No container of that boot runs, and each claim is
+// prepared again.
+func (g Grant) AfterBoot() Grant {
 	g.Shares = slices.Clone(g.Shares)
 	for i := range g.Shares {
-		if zone := g.Shares[i].Zone(); zone != nil && zone.Performance != nil {
-			next := *zone
-			next.Performance = &Performance{Asked: zone.Performance.Asked}
+		switch kind := g.Shares[i].Kind.(type) {
+		case *ZoneShare:
+			if kind.Performance != nil {
+				next := *kind
+				next.Performance = &Performance{Asked: kind.Performance.Asked}
+				g.Shares[i].Kind = &next
+			}
+		case *FunctionShare:
+			next := *kind
+			next.Nodes, next.Former, next.Lost = nil, nil, false
+			next.Before = binding.State{Driver: kind.Driver}
 			g.Shares[i].Kind = &next
 		}
 	}
@@ -190,20 +201,6 @@ func (g Grant) Tunes(unapplied bool) bool {
 		zone := s.Zone()
 		return zone != nil && zone.Performance != nil && !(unapplied && zone.Performance.Applied)
 	})
-}
-
-// WithoutNodes returns the grant without device nodes: those of another boot say nothing. No
-// container of that boot runs, and each claim is prepared again.
-func (g Grant) WithoutNodes() Grant {
-	for i, share := range g.Shares {
-		if f := share.Function(); f != nil {
-			next := *f
-			next.Nodes, next.Former, next.Lost = nil, nil, false
-			g.Shares = slices.Clone(g.Shares) // recorded shares are never changed
-			g.Shares[i].Kind = &next
-		}
-	}
-	return g
 }
 
 // BindsNothing reports whether a share of the grant has the policy bind, and none has

@@ -43,7 +43,7 @@ func Load(state *os.Root, specs cdi.Store, bootID string) (Record, error) {
 	}
 	for _, grant := range saved.Grants {
 		if loaded.BootID != bootID {
-			grant = grant.Untuned().WithoutNodes() // nothing of another boot is restored
+			grant = grant.AfterBoot()
 		}
 		loaded.Entries = append(loaded.Entries, Entry{Grant: grant})
 	}
