@@ -151,8 +151,8 @@ func (t tree) onlinePolicy(id int) (FrequencyPolicy, error) {
 }
 
 // baseFrequency returns the frequency without turbo, in kHz: what intel_pstate says, else
-// the firmware's nominal frequency, else the highest one in the table of a driver that
-// lists those of turbo separately; 0 if nothing says it.
+// the firmware's nominal frequency, else the highest one without turbo in the driver's table; 0
+// if nothing says it.
 func (t tree) baseFrequency(folder string, cpus cpuset.Set) (int, error) {
 	if base, err := t.positive(folder + "base_frequency"); err != nil || base != nil {
 		return kHz(base, 1), err
@@ -162,16 +162,25 @@ func (t tree) baseFrequency(folder string, cpus cpuset.Set) (int, error) {
 		return kHz(nominal, 1000), err // in MHz
 	}
 	text, _, err := t.text(folder + "scaling_available_frequencies")
-	highest := 0
+	table := []int{0, 0}
 	for _, word := range strings.Fields(text) {
 		frequency, err := parseInt(word)
 		if err != nil {
 			return 0, fmt.Errorf("read %sscaling_available_frequencies: %w", folder, err)
 		}
-		highest = max(highest, frequency)
+		table = append(table, frequency)
+	}
+	slices.Sort(table)
+	highest, second := table[len(table)-1], table[len(table)-2]
+	if highest == second+turboKHz {
+		return second, err
 	}
 	return highest, err
 }
+
+// turboKHz is how much the frequency that stands for turbo is above the base frequency in the
+// table that the firmware of Intel's machines gives acpi-cpufreq.
+const turboKHz = 1000
 
 // kHz returns a frequency; 0 for nil and for what no CPU has.
 func kHz(frequency *uint64, unit uint64) int {
