@@ -211,6 +211,11 @@ func TestADefaultThatTheNodeDoesNotHave(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 
+	*n.reads = 0
+	if err := driver.RepairPerformance(false); err == nil || *n.reads > 1 {
+		t.Errorf("error %v, %d files opened, want the folder of interrupts only", err, *n.reads)
+	}
+
 	n = newPowerNode(t)
 	n.start(slow(), false)
 	config = n.config()
@@ -218,6 +223,40 @@ func TestADefaultThatTheNodeDoesNotHave(t *testing.T) {
 	if err := n.openWith(config).RepairPerformance(false); err == nil || !strings.Contains(err.Error(), "this node changes no frequencies, idle states and interrupts any more") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// CPUs that came online have what their claim wants once, also while the default is unmet: what
+// another program writes then stays.
+func TestAnUnmetDefaultDoesNotKeepClaimsBusy(t *testing.T) {
+	n := newPowerNode(t)
+	config := n.config()
+	config.Tuning.Default = deviceclasses.PerformanceSettings{Governor: "ondemand"}
+	driver := n.openWith(config)
+	look := func(all bool) {
+		t.Helper()
+		if err := driver.RepairPerformance(all); err == nil || !strings.Contains(err.Error(), "ondemand") {
+			t.Errorf("error %v, want that the default is unmet", err)
+		}
+	}
+	mustPrepare(t, driver, tunedClaim(claim("a", result("r", "numa-1", 2)), `"minFrequency": "max"`))
+	machine := driver.Machine()
+	driver.SetMachine(without(machine, cpuset.New(5)))
+	look(false)
+	for _, policy := range []string{"4", "5"} { // 5 has lost it, and another program has changed 4
+		if err := n.power.Write("sys/devices/system/cpu/cpufreq/policy"+policy+"/scaling_min_freq", "1000000"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.power.Settle()
+	driver.SetMachine(machine)
+	look(false)
+	n.expectFiles(map[string]string{"cpufreq/policy4/scaling_min_freq": "1000000", "cpufreq/policy5/scaling_min_freq": "3000000"})
+	if err := n.power.Write("sys/devices/system/cpu/cpufreq/policy5/scaling_min_freq", "1000000"); err != nil {
+		t.Fatal(err)
+	}
+	look(false)
+	look(true)
+	n.expectFiles(map[string]string{"cpufreq/policy5/scaling_min_freq": "1000000"})
 }
 
 // After a crash at any write, the next daemon ends as it would without the crash.

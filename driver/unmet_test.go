@@ -83,7 +83,9 @@ func TestANodeThatDoesNotHaveItsDefault(t *testing.T) {
 		t.Fatal("the node has a governor that it does not have")
 	}
 	expectUnmet(t, driver, map[string]string{SettingPerformance: `performance.default.governor: "ondemand", cpus `})
-	driver.config.Tuning.Default = slow()
-	n.settle(driver)
+	driver.config.Tuning.Default = slow() // as if the module with the governor was loaded
+	if err := driver.RepairPerformance(true); err != nil {
+		t.Fatal(err)
+	}
 	expectUnmet(t, driver, nil)
 }

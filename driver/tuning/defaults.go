@@ -49,7 +49,7 @@ func tunedCPUs(grants []ledger.Grant) (cpus cpuset.Set) {
 	return cpus
 }
 
-// lookedAt is what settleDefaults depends on, besides the configuration.
+// lookedAt is what SettleDefaults depends on, besides the configuration.
 type lookedAt struct {
 	machine *numa.Machine
 	changed cpuset.Set
@@ -57,7 +57,8 @@ type lookedAt struct {
 
 // SettleDefaults gives CPUs that no claim changes their default, and takes it back where the
 // NodeConfig does not say it any more. It reads nothing if there is no default, or if nothing
-// has changed since it last succeeded. It may be repeated after an error or a crash.
+// has changed since it last succeeded, or found that the machine does not have the default. It
+// may be repeated after an error or a crash.
 func (t *State) SettleDefaults(grants []ledger.Grant) error {
 	asked, cpus := t.defaultOf()
 	if asked.IsZero() && len(t.first.Defaults) == 0 {
@@ -65,7 +66,7 @@ func (t *State) SettleDefaults(grants []ledger.Grant) error {
 	}
 	now := lookedAt{t.machine, tunedCPUs(grants)}
 	if now == t.settled {
-		return nil
+		return t.unmet
 	}
 	policies, err := numa.ReadFrequencyPolicies(t.config.Frequencies.Files(), t.machine.Online)
 	if err != nil {
@@ -82,25 +83,28 @@ func (t *State) SettleDefaults(grants []ledger.Grant) error {
 		one.Changes = one.Changes.Without(taken)
 		return one, cpufreq.Changes{}, t.config.Frequencies.Restore(taken)
 	})
-	if err == nil {
-		err = t.addDefault(asked, target, policies)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = t.eachDefault(func(one Default) (Default, cpufreq.Changes, error) {
-			cpus := target
-			if one.Applied { // CPUs that came online may have lost it
-				cpus = target.Intersection(t.online)
-			}
-			pending := only(one.Changes, cpus, policies)
-			applied, err := t.config.Frequencies.Apply(pending)
-			one.Changes = one.Changes.Without(pending)
-			return one, applied, err
-		})
+	added, unmet := t.missing(asked, target, policies)
+	if err := t.recordFirst(func(first *First) { first.Defaults = append(slices.Clip(first.Defaults), added...) }); err != nil {
+		return err
 	}
-	if err == nil {
-		t.settled = now
+	err = t.eachDefault(func(one Default) (Default, cpufreq.Changes, error) {
+		cpus := target
+		if one.Applied { // CPUs that came online may have lost it
+			cpus = target.Intersection(t.restarted)
+		}
+		pending := only(one.Changes, cpus, policies)
+		applied, err := t.config.Frequencies.Apply(pending)
+		one.Changes = one.Changes.Without(pending)
+		return one, applied, err
+	})
+	if err != nil {
+		return err
 	}
-	return err
+	t.settled, t.unmet, t.restarted = now, unmet, cpuset.Set{}
+	return unmet
 }
 
 // whole returns those of the CPUs that share neither a core nor a frequency policy with
@@ -122,8 +126,9 @@ func whole(cpus cpuset.Set, cores []numa.Core, policies []numa.FrequencyPolicy) 
 	return cpus
 }
 
-// addDefault records what CPUs of the target that have no default yet should have.
-func (t *State) addDefault(asked deviceclasses.PerformanceSettings, target cpuset.Set, policies []numa.FrequencyPolicy) error {
+// missing returns what CPUs of the target that have no default yet should have; none if the error
+// says that the machine does not have it.
+func (t *State) missing(asked deviceclasses.PerformanceSettings, target cpuset.Set, policies []numa.FrequencyPolicy) ([]Default, error) {
 	missing := target
 	for _, one := range t.first.Defaults {
 		of := one.Changes.Policies()
@@ -136,14 +141,13 @@ func (t *State) addDefault(asked deviceclasses.PerformanceSettings, target cpuse
 	}
 	missing = whole(missing, t.machine.Cores, policies)
 	if missing.IsEmpty() || asked.IsZero() {
-		return nil
+		return nil, nil
 	}
 	planned, err := t.Plan(missing, asked)
 	if err != nil {
-		return fmt.Errorf("performance.default.%w", err)
+		return nil, fmt.Errorf("performance.default.%w", err)
 	}
-	added := Default{Asked: asked, Changes: planned.Changes}
-	return t.recordFirst(func(first *First) { first.Defaults = append(slices.Clip(first.Defaults), added) })
+	return []Default{{Asked: asked, Changes: planned.Changes}}, nil
 }
 
 // eachDefault puts on record what change leaves of each default, and what it has applied of it.

@@ -44,21 +44,34 @@ func (t frequencies) restore(z *ledger.ZoneShare, _, _ []ledger.Grant) error {
 }
 
 // repair gives CPUs that came online what their claims want, and the CPUs of no claim the default.
-// Another driver may have them now, which is an error.
-func (t frequencies) repair(grants []ledger.Grant, _ bool) ([]ledger.Grant, error) {
+// Another driver may have them now, which is an error. If all is true, it looks again whether the
+// machine has the default: modules of the kernel may be loaded meanwhile.
+func (t frequencies) repair(grants []ledger.Grant, all bool) ([]ledger.Grant, error) {
+	if all && t.unmet != nil {
+		t.settled = lookedAt{}
+	}
 	failed := t.SettleDefaults(grants)
+	var left cpuset.Set
 	for _, zone := range Tuned(grants...) {
-		if !zone.Performance.Applied || !zone.CPUs.Overlaps(t.online) {
+		online := zone.CPUs.Intersection(t.online)
+		if !zone.Performance.Applied || online.IsEmpty() {
 			continue
 		}
-		if _, err := t.config.Frequencies.Apply(zone.Performance.Changes); err != nil {
-			return nil, errors.Join(failed, err)
+		if err := t.again(zone.Performance.Changes, online); err != nil {
+			failed, left = errors.Join(failed, err), left.Union(online)
 		}
 	}
-	if failed == nil {
-		t.online = cpuset.Set{}
-	}
+	t.online = left
 	return nil, failed
+}
+
+// again applies changes again to these CPUs.
+func (t frequencies) again(changes cpufreq.Changes, cpus cpuset.Set) error {
+	policies, err := numa.ReadFrequencyPolicies(t.config.Frequencies.Files(), cpus)
+	if err == nil {
+		_, err = t.config.Frequencies.Apply(only(changes, cpus, policies))
+	}
+	return err
 }
 
 // FrequencyFigures are frequencies of the CPUs that a claim has of a device, in kHz. 0

@@ -45,9 +45,11 @@ type State struct {
 	unknown   error              // see Unknown
 	due       []interrupts.Write // that had no room when the last claim ended; lost with the process
 	uncoreDue bool               // dies may have come online since the last look
-	settled   lookedAt           // when settleDefaults last succeeded
+	settled   lookedAt           // when SettleDefaults last succeeded, or found the default unmet
+	unmet     error              // why the default was unmet then; nil if it was not
 	seen      []int              // numbers of interrupts at the last look
-	online    cpuset.Set         // CPUs that came online since the last look that had no error, and may have lost what claims want
+	online    cpuset.Set         // CPUs that came online, and may have lost what claims want
+	restarted cpuset.Set         // CPUs that came online, and may have lost their default
 }
 
 // New returns the state of a node that has nothing on record. files has the folder sys; a node that changes
@@ -69,7 +71,8 @@ var errNotTuned = errors.New("this node changes no frequencies, idle states and 
 func (t *State) Use(machine *numa.Machine, grantable cpuset.Set) {
 	if t.machine != nil && t.tunes {
 		online := machine.Online.Difference(t.machine.Online)
-		t.online, t.uncoreDue = t.online.Union(online), t.uncoreDue || !online.IsEmpty()
+		t.online, t.restarted = t.online.Union(online), t.restarted.Union(online)
+		t.uncoreDue = t.uncoreDue || !online.IsEmpty()
 	}
 	t.machine, t.grantable = machine, grantable
 }
