@@ -87,6 +87,22 @@ func TestFirstValuesThatAreLostAreThoseOfTheKernel(t *testing.T) {
 	}
 }
 
+// What a claim wanted is not what its CPUs had first.
+func TestFirstValuesThatAreLostAreNotThoseOfAClaim(t *testing.T) {
+	n := newPowerNode(t)
+	first := n.power.Values()
+	settings := deviceclasses.PerformanceSettings{Governor: "powersave"}
+	mustPrepare(t, n.start(settings, false), tunedClaim(claim("a", result("r", "numa-1", 2)), `"governor": "performance"`))
+	n.remove(tuning.FirstName)
+	driver := n.start(settings, false)
+	if driver.FirstUnknown() == nil {
+		t.Error("the first values are known")
+	}
+	unprepare(t, driver, "uid-a")
+	n.start(deviceclasses.PerformanceSettings{}, false)
+	n.expect(first)
+}
+
 // A boot in which nothing was changed has no first values to lose.
 func TestFirstValuesOfAnotherBootAreNotMissed(t *testing.T) {
 	n, _ := changedNode(t)

@@ -45,12 +45,18 @@ func Read(files fs.FS, cpus cpuset.Set, settings deviceclasses.PerformanceSettin
 }
 
 // Began returns the state with the frequencies and limits with which the kernel began. Of
-// the governor and the energy preference, the kernel does not say that.
-func Began(state State) State {
+// the governor and the energy preference, the kernel does not say that: they are those before
+// the claimed changes.
+func Began(state State, claimed Changes) State {
 	state.Policies, state.Idle = slices.Clone(state.Policies), maps.Clone(state.Idle)
 	for i := range state.Policies {
 		policy := &state.Policies[i]
 		policy.MinKHz, policy.MaxKHz = policy.LowestKHz, policy.HighestKHz
+		for _, change := range claimed.Frequencies {
+			if change.Driver == policy.Driver && change.Policies.Contains(policy.ID) {
+				policy.Governor, policy.EnergyPreference = change.Before.Governor, change.Before.EnergyPreference
+			}
+		}
 	}
 	for cpu, limit := range state.Idle {
 		if limit != "" {

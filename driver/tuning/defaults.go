@@ -177,7 +177,7 @@ func joined(list []Default, added Default) []Default {
 	return append(list, added)
 }
 
-func (t frequencies) assume([]ledger.Grant) error {
+func (t frequencies) assume(grants []ledger.Grant) error {
 	asked, cpus := t.defaultOf()
 	if asked.IsZero() {
 		return nil
@@ -186,7 +186,12 @@ func (t frequencies) assume([]ledger.Grant) error {
 	if err != nil {
 		return err
 	}
-	changes, err := t.changes(whole(cpus, t.machine.Cores, policies), asked, cpufreq.Began)
+	var claimed cpufreq.Changes
+	for _, zone := range Tuned(grants...) {
+		claimed = claimed.Join(zone.Performance.Changes)
+	}
+	began := func(now cpufreq.State) cpufreq.State { return cpufreq.Began(now, claimed) }
+	changes, err := t.changes(whole(cpus, t.machine.Cores, policies), asked, began)
 	if err == nil && !changes.IsZero() {
 		t.first.Defaults = []Default{{Asked: asked, Changes: changes}}
 	}
