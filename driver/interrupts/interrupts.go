@@ -40,29 +40,31 @@ type Host struct {
 // write(2) to one of the files does.
 func New(files fs.FS, write func(name, text string) error) *Host { return &Host{files, write} }
 
-// Read returns which CPUs handle interrupts, and every CPU that the machine can have.
-func (h *Host) Read() (state numa.Interrupts, all cpuset.Set, err error) {
-	text, err := fs.ReadFile(h.files, "sys/devices/system/cpu/possible")
-	if err != nil {
-		return numa.Interrupts{}, cpuset.Set{}, err
-	}
-	if all, err = cpuset.Parse(string(text)); err != nil {
-		return numa.Interrupts{}, cpuset.Set{}, fmt.Errorf("read sys/devices/system/cpu/possible: %w", err)
+// Read returns which CPUs handle interrupts, and the CPUs of the machine.
+func (h *Host) Read() (state numa.Interrupts, machine CPUs, err error) {
+	for name, cpus := range map[string]*cpuset.Set{"possible": &machine.Possible, "online": &machine.Online} {
+		text, err := fs.ReadFile(h.files, "sys/devices/system/cpu/"+name)
+		if err != nil {
+			return numa.Interrupts{}, CPUs{}, err
+		}
+		if *cpus, err = cpuset.Parse(string(text)); err != nil {
+			return numa.Interrupts{}, CPUs{}, fmt.Errorf("read sys/devices/system/cpu/%s: %w", name, err)
+		}
 	}
 	state, err = numa.ReadInterrupts(h.files)
-	return state, all, err
+	return state, machine, err
 }
 
 // Began returns the CPUs that handled new interrupts when the kernel began: those of
 // irqaffinity= on its command line, else all that the machine can have.
 func (h *Host) Began() (cpuset.Set, error) {
-	_, all, err := h.Read()
+	_, machine, err := h.Read()
 	if err != nil {
 		return cpuset.Set{}, err
 	}
 	began, asked, err := numa.ReadBootAffinity(h.files)
-	if began = began.Intersection(all); !asked || began.IsEmpty() {
-		began = all
+	if began = began.Intersection(machine.Possible); !asked || began.IsEmpty() {
+		began = machine.Possible
 	}
 	return began, err
 }
@@ -94,7 +96,7 @@ func (h *Host) Apply(writes []Write) (refused []Refusal, err error) {
 // apply returns the kernel's reason not to move an interrupt; "" if it was moved.
 func (h *Host) apply(w Write) (why string, err error) {
 	name, text := numa.AffinityFile(w.Line.Number), w.Should.String()
-	if w.Of == OfDefault {
+	if w.Line.Number == ofDefault {
 		name, text = numa.DefaultAffinityFile, w.Should.Mask()
 	}
 	switch err := h.write(name, text); {
@@ -104,11 +106,11 @@ func (h *Host) apply(w Write) (why string, err error) {
 		return Managed, nil
 	case errors.Is(err, syscall.ENOSPC):
 		return NoVector, nil
-	case errors.Is(err, syscall.EINVAL) && w.Of == OfLine:
+	case errors.Is(err, syscall.EINVAL):
 		return NoCPU, nil
 	case err != nil:
 		return "", fmt.Errorf("move interrupts to cpus %s: %w", w.Should, err)
-	case w.Of == OfDefault:
+	case w.Line.Number == ofDefault:
 		return "", nil
 	}
 	now, found, err := numa.ReadInterrupt(h.files, w.Line.Number)
@@ -154,7 +156,7 @@ func Staying(state numa.Interrupts, refused []Refusal, demand Demand) (stay []Re
 // Due returns the writes that may succeed later: those for which no CPU had room.
 func Due(writes []Write, refused []Refusal) (due []Write) {
 	for _, w := range writes {
-		if slices.ContainsFunc(refused, func(r Refusal) bool { return w.Of == OfLine && r.Number == w.Line.Number && isPassing(r.Why) }) {
+		if slices.ContainsFunc(refused, func(r Refusal) bool { return r.Number == w.Line.Number && isPassing(r.Why) }) {
 			due = append(due, w)
 		}
 	}
@@ -167,7 +169,7 @@ func isPassing(why string) bool { return why == NoVector || why == NoCPU }
 // ended is left out, and so is one that another program has moved since.
 func (h *Host) Retry(due []Write) (left []Write, err error) {
 	for i, w := range due {
-		now, found, err := numa.ReadInterrupt(h.files, w.Line.Number)
+		now, found, err := h.now(w.Line.Number)
 		if err != nil {
 			return append(left, due[i:]...), err
 		}
@@ -183,4 +185,16 @@ func (h *Host) Retry(due []Write) (left []Write, err error) {
 		}
 	}
 	return left, nil
+}
+
+// now reads one interrupt, or the default.
+func (h *Host) now(number int) (line numa.Interrupt, found bool, err error) {
+	if number != ofDefault {
+		return numa.ReadInterrupt(h.files, number)
+	}
+	text, err := fs.ReadFile(h.files, numa.DefaultAffinityFile)
+	if err == nil {
+		line.CPUs, err = cpuset.ParseMask(string(text))
+	}
+	return line, err == nil, err
 }

@@ -53,11 +53,11 @@ func (n *node) demands(without string) (list []Demand) {
 // plan is what the daemon decides if a claim ends, "" for none.
 func (n *node) plan(ending string) (First, []Write) {
 	n.t.Helper()
-	state, all, err := n.host.Read()
+	state, machine, err := n.host.Read()
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	return Plan(state, all, n.first, n.demands(""), n.demands(ending))
+	return Plan(state, machine, n.first, n.demands(""), n.demands(ending))
 }
 
 func (n *node) apply(writes []Write) []Refusal {
@@ -212,6 +212,45 @@ func TestFullVectorsAndNoOtherCPU(t *testing.T) {
 	expectValues(t, n.kernel, before)
 }
 
+// The kernel refuses interrupts for CPUs of which none is online.
+func TestInterruptsDoNotMoveToOfflineCPUs(t *testing.T) {
+	n := newNode(t)
+	n.kernel.Request(sysfs.Line{Number: 40, Name: "siblings", CPUs: "4-5"})
+	if err := n.kernel.Write("proc/irq/default_smp_affinity", "30"); err != nil {
+		t.Fatal(err)
+	}
+	n.kernel.SetOnline(5, false)
+	if refused := n.begin("a", "4"); len(refused) != 2 { // those that are managed
+		t.Errorf("refused are %v", refused)
+	}
+	n.expect(map[int]string{-1: "0-3,5-7", 25: "0-3,5-7", 40: "0-3,5-7"})
+	n.look()
+	n.end("a")
+	n.expect(map[int]string{-1: "4-5", 25: "4", 40: "4-5"})
+}
+
+func TestTheDefaultOfOfflineCPUsIsGivenBackLater(t *testing.T) {
+	n := newNode(t)
+	if err := n.kernel.Write("proc/irq/default_smp_affinity", "30"); err != nil {
+		t.Fatal(err)
+	}
+	n.begin("a", "4-5")
+	n.expect(map[int]string{-1: "0-3,6-7"})
+	n.kernel.SetOnline(4, false)
+	n.kernel.SetOnline(5, false)
+	_, writes := n.plan("a")
+	due := Due(writes, n.apply(writes))
+	for _, online := range []bool{false, true} {
+		n.kernel.SetOnline(4, online)
+		n.kernel.SetOnline(5, online)
+		var err error
+		if due, err = n.host.Retry(due); err != nil || online != (len(due) == 0) {
+			t.Errorf("cpus 4-5 are online: %t: %d writes are due, %v", online, len(due), err)
+		}
+	}
+	n.expect(map[int]string{-1: "4-5", 25: "4"})
+}
+
 func TestOtherErrorsAreErrors(t *testing.T) {
 	n := newNode(t)
 	denied := errors.New("denied")
@@ -300,7 +339,7 @@ func TestInterruptsBeginWhereTheCommandLineSays(t *testing.T) {
 		"xirqaffinity=2":                    "0-7",
 	} {
 		files := fstest.MapFS{
-			"sys/devices/system/cpu/possible": {Data: []byte("0-7\n")}, "proc/irq/default_smp_affinity": {Data: []byte("0f\n")},
+			"sys/devices/system/cpu/possible": {Data: []byte("0-7\n")}, "sys/devices/system/cpu/online": {Data: []byte("0-7\n")}, "proc/irq/default_smp_affinity": {Data: []byte("0f\n")},
 		}
 		if line != "" {
 			files["proc/cmdline"] = &fstest.MapFile{Data: []byte(line)}

@@ -53,51 +53,49 @@ type Demand struct {
 
 // Write is a change of the CPUs of one interrupt, or of the default.
 type Write struct {
-	Line   numa.Interrupt // as it is; only with a name
-	Of     Target
+	Line   numa.Interrupt // as it is; only with a name. The default has only ofDefault and CPUs
 	Should cpuset.Set
 }
 
-// Target is what a Write changes.
-type Target int
+// ofDefault is in place of the number of an interrupt.
+const ofDefault = -1
 
-// The targets.
-const (
-	OfLine Target = iota
-	OfDefault
-)
+// CPUs are those of a machine.
+type CPUs struct {
+	Possible cpuset.Set // every CPU that it can have
+	Online   cpuset.Set // those that can handle interrupts now
+}
 
 // Plan decides which CPUs should handle interrupts: all claims on record have known, and
-// demands is what remains of it. So a claim that ends is known, but demands nothing. all is
-// every CPU that the machine can have. What another program has written since counts as
-// what was there first.
+// demands is what remains of it. So a claim that ends is known, but demands nothing. What
+// another program has written since counts as what was there first.
 //
 // The next First has to be on record before the writes, and may be forgotten after them if
 // there are no demands.
-func Plan(state numa.Interrupts, all cpuset.Set, first First, known, demands []Demand) (next First, writes []Write) {
+func Plan(state numa.Interrupts, machine CPUs, first First, known, demands []Demand) (next First, writes []Write) {
 	if first.IsZero() && len(demands) == 0 {
 		return First{}, nil
 	}
 	was, quiet := clearOf(known), clearOf(demands)
 	isNew := first.Default.IsEmpty()
 	next.Default = first.Default
-	if isNew || !made(state.Default, first.Default, all, was) {
+	if isNew || !machine.made(state.Default, first.Default, was) {
 		next.Default = state.Default
 	}
-	if should := away(next.Default, all, quiet); should != state.Default {
-		writes = append(writes, Write{Of: OfDefault, Should: should})
+	if should := machine.away(next.Default, quiet); should != state.Default {
+		writes = append(writes, Write{Line: numa.Interrupt{Number: ofDefault, CPUs: state.Default}, Should: should})
 	}
 	for _, line := range state.Lines {
 		before, found := first.of(line.Number)
 		switch {
-		case found && ours(line, before, all, was, known):
-		case !isNew && ours(line, first.Default, all, was, known):
+		case found && machine.ours(line, before, was, known):
+		case !isNew && machine.ours(line, first.Default, was, known):
 			before = next.Default // it began after a claim had changed the default, maybe with an old number
 		default:
 			before = line.CPUs
 		}
 		next.add(line.Number, before)
-		should := away(before, all, quiet)
+		should := machine.away(before, quiet)
 		for _, demand := range demands {
 			if slices.Contains(demand.Own, line.Number) && !demand.Handle.IsEmpty() {
 				should = demand.Handle
@@ -119,13 +117,14 @@ func clearOf(demands []Demand) (cpus cpuset.Set) {
 	return cpus
 }
 
-// away returns CPUs without those to keep clear. If none is left, any other CPU will do; if
-// there is none, the CPUs stay.
-func away(cpus, all, quiet cpuset.Set) cpuset.Set {
-	for _, from := range []cpuset.Set{cpus, all} {
-		if left := from.Difference(quiet); !left.IsEmpty() {
-			return left
-		}
+// away returns CPUs without those to keep clear. If none of the others is online, any other CPU
+// of the machine will do; if there is none, the CPUs stay.
+func (m CPUs) away(cpus, quiet cpuset.Set) cpuset.Set {
+	if left := cpus.Difference(quiet); left == cpus || left.Overlaps(m.Online) {
+		return left
+	}
+	if left := m.Possible.Difference(quiet); left.Overlaps(m.Online) {
+		return left
 	}
 	return cpus
 }
@@ -133,15 +132,15 @@ func away(cpus, all, quiet cpuset.Set) cpuset.Set {
 // made reports whether away may have made these CPUs from those that were there first, with
 // all or some of the CPUs to keep clear: a crash may have kept it from the last change of
 // those.
-func made(cpus, first, all, quiet cpuset.Set) bool {
+func (m CPUs) made(cpus, first, quiet cpuset.Set) bool {
 	without := func(from cpuset.Set) bool {
 		return cpus.IsSubsetOf(from) && from.Difference(cpus).IsSubsetOf(quiet)
 	}
-	return without(first) || first.IsSubsetOf(quiet) && without(all)
+	return without(first) || first.Overlaps(quiet) && !first.Difference(quiet).Overlaps(m.Online) && without(m.Possible)
 }
 
 // ours reports whether an interrupt has what was there first, or what Plan made of it.
-func ours(line numa.Interrupt, first, all, quiet cpuset.Set, known []Demand) bool {
-	return made(line.CPUs, first, all, quiet) ||
+func (m CPUs) ours(line numa.Interrupt, first, quiet cpuset.Set, known []Demand) bool {
+	return m.made(line.CPUs, first, quiet) ||
 		slices.ContainsFunc(known, func(d Demand) bool { return d.Handle == line.CPUs && slices.Contains(d.Own, line.Number) })
 }

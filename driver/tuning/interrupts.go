@@ -139,14 +139,14 @@ func (t affinities) move(recorded, grants []ledger.Grant) (refused []interrupts.
 		return nil, err
 	}
 	host := t.config.Interrupts
-	state, all, err := host.Read()
+	state, machine, err := host.Read()
 	if err != nil {
 		return nil, err
 	}
 	if len(known) == 0 { // it was lost with the checkpoint: any CPUs may have been a claim's
-		known = []interrupts.Demand{{CPUs: all}}
+		known = []interrupts.Demand{{CPUs: machine.Possible}}
 	}
-	next, writes := interrupts.Plan(state, all, t.first.Interrupts, known, demands)
+	next, writes := interrupts.Plan(state, machine, t.first.Interrupts, known, demands)
 	if err := t.recordFirst(func(first *First) { first.Interrupts = next }); err != nil {
 		return nil, err
 	}

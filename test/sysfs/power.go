@@ -199,7 +199,22 @@ func (h *PowerHost) Plug(policy int) {
 
 // SetOnline brings all CPUs of a policy online, or takes them offline: then its files are
 // there, and reading and writing them is EBUSY. It keeps its values.
-func (h *PowerHost) SetOnline(policy int, online bool) { h.offline[policyFolder(policy)] = !online }
+func (h *PowerHost) SetOnline(policy int, online bool) {
+	h.offline[policyFolder(policy)] = !online
+	for cpu := policy; cpu < policy+h.power.PerPolicy; cpu++ {
+		h.SetCPUOnline(cpu, online)
+	}
+}
+
+// SetCPUOnline brings one CPU of a policy online, or takes it offline.
+func (h *PowerHost) SetCPUOnline(cpu int, online bool) {
+	const file = "sys/devices/system/cpu/online"
+	cpus, _ := cpuset.Parse(strings.TrimSpace(h.values[file]))
+	if cpus = cpus.Difference(cpuset.New(cpu)); online {
+		cpus.Insert(cpu)
+	}
+	h.set(file, cpus.String())
+}
 
 func (h *PowerHost) links() map[string]string {
 	links := make(map[string]string)
