@@ -110,6 +110,23 @@ func TestClaimsStartFromTheDefault(t *testing.T) {
 	n.expect(before)
 }
 
+// Another default reaches CPUs between two claims that follow each other at once.
+func TestTheNextClaimStartsFromTheNewDefault(t *testing.T) {
+	n := newPowerNode(t)
+	before := n.power.Values()
+	mustPrepare(t, n.start(slow(), false), tunedClaim(claim("a", result("r", "numa-1", 2)), `"governor": "performance"`))
+	driver := n.start(lazy(), false)
+	unprepare(t, driver, "uid-a")
+	mustPrepare(t, driver, tunedClaim(claim("b", result("r", "numa-1", 2)), `"minFrequency": "max"`))
+	n.expectFiles(map[string]string{
+		"cpufreq/policy4/scaling_max_freq": "3000000", "cpufreq/policy4/scaling_governor": "performance", "cpu4/power/pm_qos_resume_latency_us": "500",
+	})
+	assertConsistent(t, n.disk, driver)
+	unprepare(t, driver, "uid-b")
+	n.start(deviceclasses.PerformanceSettings{}, false)
+	n.expect(before)
+}
+
 // After another boot, claims start from the default again, and nothing older is restored.
 func TestTheDefaultOfAnotherBoot(t *testing.T) {
 	n := newPowerNode(t)

@@ -220,6 +220,9 @@ func (d *Driver) Prepare(claim *resourceapi.ResourceClaim, pods []*corev1.Pod) (
 	if err := perform(d.untuneSteps(claim, wishes)); err != nil {
 		return ledger.Grant{}, nil, err
 	}
+	if slices.ContainsFunc(wishes, tunes) {
+		_ = d.tuning.SettleDefaults(d.grants.Grants()) // the claim starts from it; RepairPerformance reports what fails
+	}
 	next, err := d.planner().plan(claim, pods, wishes)
 	if err != nil {
 		return ledger.Grant{}, nil, err

@@ -23,6 +23,12 @@ func (p *planner) tuned(claimUID types.UID, request string) deviceclasses.Perfor
 	return deviceclasses.PerformanceSettings{}
 }
 
+// tunes reports whether a wish changes CPUs.
+func tunes(wish wish) bool {
+	zone, is := wish.wanted.(zoneWish)
+	return is && !zone.performance.IsZero()
+}
+
 // tuneSteps returns the step that makes the CPUs of a grant on record as the claim wants
 // them, and records what the kernel made of that; none if they are so.
 func (d *Driver) tuneSteps(grant ledger.Grant) []step {
