@@ -47,8 +47,8 @@ func (t tree) readGPUReport(m *Machine) error {
 	}
 	for _, gpu := range report.GPUs {
 		i := slices.IndexFunc(m.PCI, func(f PCIFunction) bool { return f.Address == gpu.Address && f.Kind == GPUFunction })
-		if i < 0 {
-			continue // the machine no longer has this GPU
+		if i < 0 || IsVFIO(m.PCI[i].Driver) {
+			continue // the machine no longer has this GPU, or the library no longer does
 		}
 		f := &m.PCI[i]
 		f.UUID, f.Model = cmp.Or(gpu.UUID, f.UUID), cmp.Or(gpu.Model, f.Model)

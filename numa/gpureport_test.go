@@ -10,10 +10,12 @@ func TestWhatALibraryTellsOfGPUs(t *testing.T) {
 	gpu := func(bus string) files {
 		return function("pci0000:"+bus+"/0000:"+bus+":00.0", files{"class": "0x030200"})
 	}
-	got := mustReadPCI(t, gpu("01"), gpu("02"), gpu("03"), gpu("04"), function("pci0000:05/0000:05:00.0", files{"class": "0x068000"}), files{GPUReportFile: `{"gpus": [
+	passed := function("pci0000:04/0000:04:00.0", files{"class": "0x030200", "driver": "-> ../../../bus/pci/drivers/vfio-pci"})
+	got := mustReadPCI(t, gpu("01"), gpu("02"), gpu("03"), passed, function("pci0000:05/0000:05:00.0", files{"class": "0x068000"}), files{GPUReportFile: `{"gpus": [
 		{"address": "0000:01:00.0", "uuid": "GPU-1", "model": "H100", "memoryBytes": 85899345920, "computeCapability": "9.0", "mig": true, "nvlinks": ["0000:05:00.0"]},
 		{"address": "0000:02:00.0", "mig": false, "nvlinks": ["0000:05:00.0"], "fault": "XID 79"},
 		{"address": "0000:03:00.0", "nvlinks": ["0000:06:00.0"]},
+		{"address": "0000:04:00.0", "uuid": "GPU-4", "fault": "the library lost it to VFIO"},
 		{"address": "0000:05:00.0", "model": "a switch is no GPU"},
 		{"address": "0000:09:00.0", "model": "gone"}]}`})
 	var told []PCIFunction
