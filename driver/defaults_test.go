@@ -14,6 +14,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/driver/cpufreq"
 	"github.com/dra-driver-numa/dra-driver-numa/driver/tuning"
 	"github.com/dra-driver-numa/dra-driver-numa/numa/cpuset"
+	"github.com/dra-driver-numa/dra-driver-numa/test/sysfs"
 )
 
 // slow and lazy are defaults of a NodeConfig.
@@ -123,6 +124,26 @@ func TestTheNextClaimStartsFromTheNewDefault(t *testing.T) {
 	})
 	assertConsistent(t, n.disk, driver)
 	unprepare(t, driver, "uid-b")
+	n.start(deviceclasses.PerformanceSettings{}, false)
+	n.expect(before)
+}
+
+// A CPU that is offline keeps its policy from nothing, and has its part when it is online.
+func TestTheDefaultOfAPolicyWithAnOfflineCPU(t *testing.T) {
+	n := newPowerNode(t)
+	n.power = sysfs.NewPowerHost(sysfs.Power{CPUs: 8, PerPolicy: 2, Driver: sysfs.IntelPstate, Idle: "intel_idle"})
+	before, machine := n.power.Values(), n.machine
+	n.power.SetCPUOnline(5, false)
+	n.machine = without(machine, cpuset.New(5))
+	driver := n.start(lazy(), true)
+	n.expectFiles(map[string]string{
+		"cpufreq/policy4/scaling_min_freq": "2400000", "cpu4/power/pm_qos_resume_latency_us": "500", "cpu5/power/pm_qos_resume_latency_us": "0",
+	})
+	n.power.SetCPUOnline(5, true)
+	driver.SetMachine(machine)
+	n.settle(driver)
+	n.expectFiles(map[string]string{"cpufreq/policy4/scaling_min_freq": "2400000", "cpu5/power/pm_qos_resume_latency_us": "500"})
+	n.machine = machine
 	n.start(deviceclasses.PerformanceSettings{}, false)
 	n.expect(before)
 }

@@ -20,7 +20,7 @@ import (
 // unless the firmware limits the frequency.
 type FrequencyPolicy struct {
 	ID     int        // N of policy<N>
-	CPUs   cpuset.Set // also those that are offline
+	CPUs   cpuset.Set // those that are online
 	Driver string     // intel_pstate, amd-pstate-epp, acpi-cpufreq, …
 
 	LowestKHz, HighestKHz int // what the hardware has
@@ -103,8 +103,8 @@ func (t tree) onlinePolicy(id int) (FrequencyPolicy, error) {
 	p := FrequencyPolicy{ID: id}
 	var found bool
 	var err error
-	if p.CPUs, found, err = parseFile(t, folder+"related_cpus", parseWords); err != nil || !found {
-		return FrequencyPolicy{}, fmt.Errorf("read %srelated_cpus: %w", folder, orMissing(err))
+	if p.CPUs, found, err = parseFile(t, folder+"affected_cpus", parseWords); err != nil || !found {
+		return FrequencyPolicy{}, fmt.Errorf("read %saffected_cpus: %w", folder, orMissing(err))
 	}
 	for _, field := range []struct {
 		value *int
@@ -190,7 +190,7 @@ func kHz(frequency *uint64, unit uint64) int {
 	return int(*frequency * unit)
 }
 
-// parseWords reads a list of numbers between spaces, as in related_cpus.
+// parseWords reads a list of numbers between spaces, as in affected_cpus.
 func parseWords(text string) (cpuset.Set, error) {
 	return cpuset.Parse(strings.Join(strings.Fields(text), ","))
 }

@@ -20,7 +20,7 @@ func TestBaseFrequencyIsWithoutTurbo(t *testing.T) {
 		folder := numa.FrequencyPolicyFolder(0) + "/"
 		files := fstest.MapFS{}
 		for name, text := range map[string]string{
-			"related_cpus": "0", "cpuinfo_min_freq": "1200000", "cpuinfo_max_freq": "2401000", "scaling_min_freq": "1200000", "scaling_max_freq": "2401000",
+			"affected_cpus": "0", "cpuinfo_min_freq": "1200000", "cpuinfo_max_freq": "2401000", "scaling_min_freq": "1200000", "scaling_max_freq": "2401000",
 			"scaling_driver": "acpi-cpufreq", "scaling_governor": "ondemand", "scaling_available_frequencies": table,
 		} {
 			files[folder+name] = &fstest.MapFile{Data: []byte(text)}

@@ -70,6 +70,20 @@ func TestWhatTheMachineDoesNotHaveIsRefusedInOneLine(t *testing.T) {
 	}
 }
 
+// A CPU that is offline has no frequency, and no request can have it.
+func TestOfflineCPUsDoNotCountInAPolicy(t *testing.T) {
+	kernel := sysfs.NewPowerHost(sysfs.Power{CPUs: 8, Driver: sysfs.ACPICpufreq, PerPolicy: 2})
+	kernel.SetCPUOnline(5, false)
+	state, err := Read(kernel, list(t, "4"), settings{MaxFrequency: "2GHz"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	online := []numa.Core{{CPUs: list(t, "4")}, {CPUs: list(t, "6-7")}}
+	if changes, err := Plan(state, online, list(t, "4"), settings{MaxFrequency: "2GHz"}); err != nil || changes.Policies() != list(t, "4") {
+		t.Errorf("changes %+v, %v, want those of policy 4", changes, err)
+	}
+}
+
 func TestABaseFrequencyThatTheMachineDoesNotSay(t *testing.T) {
 	state := State{Policies: []numa.FrequencyPolicy{{ID: 4, CPUs: list(t, "4-5"), LowestKHz: 800_000, HighestKHz: 3_600_000, MaxKHz: 3_600_000}}}
 	_, err := Plan(state, cores(8), list(t, "4-5"), settings{MinFrequency: "0.5x base"})

@@ -129,25 +129,34 @@ func whole(cpus cpuset.Set, cores []numa.Core, policies []numa.FrequencyPolicy) 
 // missing returns what CPUs of the target that have no default yet should have; none if the error
 // says that the machine does not have it.
 func (t *State) missing(asked deviceclasses.PerformanceSettings, target cpuset.Set, policies []numa.FrequencyPolicy) ([]Default, error) {
-	missing := target
+	var frequencies, idle cpuset.Set // of the CPUs that have them already
 	for _, one := range t.first.Defaults {
 		of := one.Changes.Policies()
 		for i := range policies {
 			if of.Contains(policies[i].ID) {
-				missing = missing.Difference(policies[i].CPUs)
+				frequencies = frequencies.Union(policies[i].CPUs)
 			}
 		}
-		missing = missing.Difference(one.Changes.IdleCPUs())
+		idle = idle.Union(one.Changes.IdleCPUs())
 	}
-	missing = whole(missing, t.machine.Cores, policies)
-	if missing.IsEmpty() || asked.IsZero() {
-		return nil, nil
+	var added []Default
+	for _, part := range []struct {
+		cpus  cpuset.Set
+		asked deviceclasses.PerformanceSettings
+	}{
+		{whole(target.Difference(frequencies).Difference(idle), t.machine.Cores, policies), asked},
+		{target.Intersection(frequencies).Difference(idle), deviceclasses.PerformanceSettings{IdleLatency: asked.IdleLatency}}, // online later than others of their policy
+	} {
+		if part.cpus.IsEmpty() || part.asked.IsZero() {
+			continue
+		}
+		planned, err := t.Plan(part.cpus, part.asked)
+		if err != nil {
+			return nil, fmt.Errorf("performance.default.%w", err)
+		}
+		added = append(added, Default{Asked: asked, Changes: planned.Changes})
 	}
-	planned, err := t.Plan(missing, asked)
-	if err != nil {
-		return nil, fmt.Errorf("performance.default.%w", err)
-	}
-	return []Default{{Asked: asked, Changes: planned.Changes}}, nil
+	return added, nil
 }
 
 // eachDefault puts on record what change leaves of each default, and what it has applied of it.

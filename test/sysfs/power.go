@@ -214,6 +214,9 @@ func (h *PowerHost) SetCPUOnline(cpu int, online bool) {
 		cpus.Insert(cpu)
 	}
 	h.set(file, cpus.String())
+	policy := cpu - cpu%h.power.PerPolicy
+	related, _ := cpuset.Parse(fmt.Sprintf("%d-%d", policy, policy+h.power.PerPolicy-1))
+	h.set(policyFolder(policy)+"affected_cpus", strings.NewReplacer(",", " ", "-", " ").Replace(related.Intersection(cpus).String()))
 }
 
 func (h *PowerHost) links() map[string]string {
