@@ -105,7 +105,7 @@ func TestPodsOfTheClaimAreTold(t *testing.T) {
 // A container with two claims loses both partitions in one look.
 func TestFaultsOfOneMomentAreToldEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		name := strings.Repeat("a", deviceclasses.EventPodLength-1) + "-b" // no name of an event may have a dash before the dot
+		name := strings.Repeat("a", 199) + "-b" // no name of an event may have a dash before the dot
 		var claims []runtime.Object
 		for _, of := range []string{"c", "d"} {
 			claim := withShare(of, types.UID("uid-"+of))

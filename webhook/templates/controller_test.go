@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses"
 	"github.com/dra-driver-numa/dra-driver-numa/deviceclasses/translate"
 )
 
@@ -563,7 +562,7 @@ func TestEventThatCannotBeCreatedComesLater(t *testing.T) {
 // Names of pods have up to 253 characters, and those of events have to be names, too.
 func TestEventsOfPodsWithLongNames(t *testing.T) {
 	works(t, func(c *cluster) {
-		pod := c.pod(strings.Repeat("a", deviceclasses.EventPodLength-1)+"-b", 4)
+		pod := c.pod(strings.Repeat("a", 199)+"-b", 4)
 		pod.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("64")
 		c.create(pod)
 		list, err := c.client.EventsV1().Events("team").List(c.Context(), metav1.ListOptions{})
