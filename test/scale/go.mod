@@ -13,6 +13,7 @@ require (
 	github.com/dra-driver-numa/dra-driver-numa/test/bench v0.0.0
 	github.com/dra-driver-numa/dra-driver-numa/test/rig v0.0.0
 	github.com/google/pprof v0.0.0-20260402051712-545e8a4df936
+	golang.org/x/sync v0.22.0
 	google.golang.org/grpc v1.82.1
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -73,7 +74,6 @@ require (
 	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
-	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/term v0.45.0 // indirect
 	golang.org/x/text v0.40.0 // indirect

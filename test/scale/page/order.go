@@ -182,11 +182,11 @@ func (p OrderPage) placed(nodes int) string {
 			plot.Number(of(func(o trial.Ordered) float64 { return float64(o.Writes) })),
 			plot.Number(of(func(o trial.Ordered) float64 { return float64(o.Several) })),
 			plot.Number(of(func(o trial.Ordered) float64 { return 100 * float64(o.OneZone) / float64(max(o.Several, 1)) })) + " %",
-			plot.Number(of(func(o trial.Ordered) float64 { return o.Difference })),
+			ranged(compare.Of(numbers(results, func(o trial.Ordered) float64 { return o.Difference })), plot.Number),
 		})
 	}
 	return fmt.Sprintf("## Placing pods on %d nodes\nMedians of the pairs. Each trial has %d pods with a claim of %d CPUs each. The last column is how many more CPUs claims hold of the\n"+
-		"fullest zone of a node than of its emptiest one: the mean of the nodes with claims.\n\n", nodes, p.Pods, OrderCPUs) +
+		"fullest zone of a node than of its emptiest one: the mean of the nodes with claims, with the lowest and the highest of the pairs.\n\n", nodes, p.Pods, OrderCPUs) +
 		plot.Table([]string{
 			"order, and when slices are written", "pods/s", "/ static", "scheduler's CPU time per pod", "/ static", "writes",
 			"nodes with several claims", "of them, all on one zone", "CPUs between the zones",
@@ -234,10 +234,11 @@ func (p OrderPage) bars() plot.Bars {
 var orderNotes = fmt.Sprintf(`## What is measured
 - **Pods** ask for %d CPUs and %s in their requests, and the same in a claim that the controllers make from a template. The machine
   of every node has 64 CPUs in 4 NUMA nodes. All pods are created at once. That is hardest for an order, because the scheduler
-  places further pods before it has written which zone a claim got.
-- **spread:** after so many claims have devices, the slices of all nodes whose zones now begin with another one are written at
-  once. The driver's own code puts the zones in order. A real node writes later, when the kubelet has prepared the claim, and less
-  often: four times at once, and then at most every 15 seconds.
+  places further pods before it has written which zone a claim got. How far it is ahead differs from pair to pair, and so does how
+  even the zones are.
+- **spread:** after so many claims have devices, all nodes whose zones now begin with another one write their slices at once. Nodes
+  do not wait for each other, and each has one write under way at most. The driver's own code puts the zones in order. A real node
+  writes later, when the kubelet has prepared the claim, and less often: four times at once, and then at most every 15 seconds.
 - **Attempts in vain** are the scheduler's own count of attempts with the result "unschedulable". CPU time is counted until no pod
   is left to try. Before each measurement, nothing happens for 10 seconds, so no Pending pod is held back by its backoff.
 - **The pod without a claim** has the priority of the others. The scheduler tries pods of one priority in the order in which they

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,12 +58,15 @@ type orders struct {
 	cluster *Cluster
 	shape   shape.Shape
 	every   int
-	claims  map[types.UID]bool        // that have devices
-	count   map[string]int            // of them, by node
-	held    map[string]map[string]int // CPUs, by node and device
-	due     map[string]bool           // nodes with more claims since the last writes
-	slices  map[string]*resourceapi.ResourceSlice
-	writes  int
+	writing map[string]chan struct{} // by node: full while it writes
+
+	mu     sync.Mutex                // guards what follows
+	claims map[types.UID]bool        // that have devices
+	count  map[string]int            // of them, by node
+	held   map[string]map[string]int // CPUs, by node and device
+	due    map[string]bool           // nodes with more claims since the last writes
+	slices map[string]*resourceapi.ResourceSlice
+	writes int
 }
 
 // orders also returns the version of the claims from which on they are followed.
@@ -75,20 +80,34 @@ func (c *Cluster) orders(ctx context.Context, s shape.Shape, every int) (_ *orde
 		return nil, "", err
 	}
 	w := &orders{
-		cluster: c, shape: s, every: every,
+		cluster: c, shape: s, every: every, writing: map[string]chan struct{}{},
 		claims: map[types.UID]bool{}, count: map[string]int{}, held: map[string]map[string]int{}, due: map[string]bool{}, slices: map[string]*resourceapi.ResourceSlice{},
 	}
 	for i := range published.Items {
-		w.slices[published.Items[i].Spec.Pool.Name] = &published.Items[i]
+		node := published.Items[i].Spec.Pool.Name
+		w.slices[node], w.writing[node] = &published.Items[i], make(chan struct{}, 1)
 	}
 	return w, claims.ResourceVersion, nil
 }
 
-// follow writes slices until so many claims have devices.
+// follow has nodes write their slices until so many claims have devices. Nodes do not wait for each
+// other: those of a cluster do not.
 func (w *orders) follow(ctx context.Context, version string, claims int) error {
+	writers, ctx := errgroup.WithContext(ctx)
+	err := w.events(ctx, version, claims, func(node string) {
+		writers.Go(func() error { return w.write(ctx, node) })
+	})
+	if failed := writers.Wait(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// events calls due with each node whose slice is to be written, until so many claims have devices.
+func (w *orders) events(ctx context.Context, version string, claims int, due func(node string)) error {
 	events := &following[*resourceapi.ResourceClaim]{client: w.cluster.Client.ResourceV1().ResourceClaims(namespace), version: version}
 	defer events.stop()
-	for len(w.claims) < claims {
+	for known := 0; known < claims; {
 		coming, err := events.events(ctx)
 		if err != nil {
 			return err
@@ -104,18 +123,22 @@ func (w *orders) follow(ctx context.Context, version string, claims int) error {
 			if claim == nil {
 				continue
 			}
-			if err := w.write(ctx, w.note(claim)); err != nil {
-				return err
+			var nodes []string
+			nodes, known = w.note(claim)
+			for _, node := range nodes {
+				due(node)
 			}
 		}
 	}
 	return nil
 }
 
-// note takes in a claim, and returns the slices to write: each as it shall be.
-func (w *orders) note(claim *resourceapi.ResourceClaim) (list []*resourceapi.ResourceSlice) {
+// note takes in a claim, and returns the nodes that are to write now, and how many claims have devices.
+func (w *orders) note(claim *resourceapi.ResourceClaim) (nodes []string, claims int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if claim.Status.Allocation == nil || w.claims[claim.UID] {
-		return nil
+		return nil, len(w.claims)
 	}
 	w.claims[claim.UID] = true
 	for _, result := range claim.Status.Allocation.Devices.Results {
@@ -128,38 +151,48 @@ func (w *orders) note(claim *resourceapi.ResourceClaim) (list []*resourceapi.Res
 		w.due[result.Pool] = true
 	}
 	if w.every == 0 || len(w.claims)%w.every > 0 {
-		return nil
+		return nil, len(w.claims)
 	}
-	for _, node := range slices.Sorted(maps.Keys(w.due)) {
-		devices := w.shape.Ordered(&w.cluster.Machine, w.held[node], deviceclasses.ZoneOrderSpread)
-		if last := w.slices[node]; last != nil && last.Spec.Devices[0].Name != devices[0].Name {
-			next := last.DeepCopy()
-			next.Spec.Devices = devices
-			list = append(list, next)
-		}
-	}
+	nodes = slices.Sorted(maps.Keys(w.due))
 	clear(w.due)
-	return list
+	return nodes, len(w.claims)
 }
 
-// write updates slices, as the kubelet helper of each node does: one whose devices are in another
-// order keeps its generation.
-func (w *orders) write(ctx context.Context, list []*resourceapi.ResourceSlice) error {
-	written := make([]*resourceapi.ResourceSlice, len(list))
-	var calls []call
-	for i, slice := range list {
-		calls = append(calls, func(ctx context.Context) (err error) {
-			written[i], err = w.cluster.Client.ResourceV1().ResourceSlices().Update(ctx, slice, metav1.UpdateOptions{})
-			return err
-		})
+// next is the slice of a node as it shall be, or nil if the same device comes first.
+func (w *orders) next(node string) *resourceapi.ResourceSlice {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	devices := w.shape.Ordered(&w.cluster.Machine, w.held[node], deviceclasses.ZoneOrderSpread)
+	last := w.slices[node]
+	if last == nil || last.Spec.Devices[0].Name == devices[0].Name {
+		return nil
 	}
-	if err := parallel(ctx, calls); err != nil {
+	next := last.DeepCopy()
+	next.Spec.Devices = devices
+	return next
+}
+
+// write updates the slice of a node, after a write of it that is under way, with what is known by then.
+// Like the kubelet helper, it keeps the generation of a slice whose devices are in another order.
+func (w *orders) write(ctx context.Context, node string) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case w.writing[node] <- struct{}{}:
+	}
+	defer func() { <-w.writing[node] }()
+	slice := w.next(node)
+	if slice == nil {
+		return nil
+	}
+	written, err := w.cluster.Client.ResourceV1().ResourceSlices().Update(ctx, slice, metav1.UpdateOptions{})
+	if err != nil {
 		return err
 	}
-	for _, slice := range written {
-		w.slices[slice.Spec.Pool.Name] = slice
-	}
-	w.writes += len(list)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slices[node] = written
+	w.writes++
 	return nil
 }
 

@@ -59,16 +59,60 @@ func TestSlicesAreWrittenAfterSoManyClaims(t *testing.T) {
 			{ObjectMeta: metav1.ObjectMeta{UID: "pending"}},
 			on("b", "node-0", "numa-1"), on("c", "node-0", "numa-3"), on("d", "node-1", "numa-0"),
 		} {
-			list := w.note(claim)
-			for _, slice := range list {
-				got += fmt.Sprintf("%s: %s %s; ", claim.UID, slice.Spec.Pool.Name, slice.Spec.Devices[0].Name)
-				w.slices[slice.Spec.Pool.Name] = slice
+			nodes, _ := w.note(claim)
+			for _, node := range nodes {
+				if slice := w.next(node); slice != nil {
+					got += fmt.Sprintf("%s: %s %s; ", claim.UID, node, slice.Spec.Devices[0].Name)
+					w.slices[node] = slice
+				}
 			}
 		}
 		if got != want {
 			t.Errorf("every %d: %q, want %q", every, got, want)
 		}
 	}
+}
+
+func TestNodesDoNotWaitForEachOthersWrites(t *testing.T) {
+	c, _ := fakeCluster(t, 2)
+	s := small(t, c)
+	if err := c.publish(t.Context(), s, Load{Pods: 1}); err != nil {
+		t.Fatal(err)
+	}
+	resources := c.Client.ResourceV1()
+	first := func(node string) string {
+		slice, err := resources.ResourceSlices().Get(t.Context(), s.Slices(node)[0].Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slice.Spec.Devices[0].Name
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w, version, err := c.orders(t.Context(), s, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.writing["node-0"] <- struct{}{} // its write takes long
+		done := make(chan error, 1)
+		go func() { done <- w.follow(t.Context(), version, 3) }()
+		synctest.Wait()
+		for _, claim := range []*resourceapi.ResourceClaim{on("a", "node-0", "numa-0"), on("b", "node-0", "numa-1"), on("c", "node-1", "numa-0")} {
+			if err := creation(resources.ResourceClaims(namespace), claim)(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if zero, one := first("node-0"), first("node-1"); zero != "numa-0" || one != "numa-1" {
+			t.Errorf("while node-0 writes: its first zone is %s, and that of node-1 %s; want numa-0 and numa-1", zero, one)
+		}
+		<-w.writing["node-0"]
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if zero := first("node-0"); zero != "numa-2" || w.writes != 2 {
+			t.Errorf("then: the first zone of node-0 is %s, after %d writes in all; want numa-2 and 2: a write has what is known by then", zero, w.writes)
+		}
+	})
 }
 
 func TestEvennessIsThatOfTheZonesOfANode(t *testing.T) {
