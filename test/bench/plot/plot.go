@@ -112,19 +112,22 @@ func (f Bars) SVG() string {
 	low, high := 1.0, 1.0
 	for _, bar := range f.Bars {
 		low, high = min(low, bar.Low), max(high, bar.High)
+		if bar.Goal > 0 {
+			low, high = min(low, bar.Goal), max(high, bar.Goal)
+		}
 	}
-	firstDecade, lastDecade := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))
-	x := scale(firstDecade, lastDecade, barsLeft, barsRight)
+	marks := ticks(low, high)
+	x := scale(math.Log10(marks[0]), math.Log10(marks[len(marks)-1]), barsLeft, barsRight)
 	size := top + rowSize*len(f.Bars) + bottom
 	var b strings.Builder
 	begin(&b, size, f.Title, f.Note)
-	for decade := firstDecade; decade <= lastDecade; decade++ {
-		class := "grid"
-		if decade == 0 {
+	for _, mark := range marks {
+		class, at := "grid", x(math.Log10(mark))
+		if mark == 1 {
 			class = "axis"
 		}
-		fmt.Fprintf(&b, "<path class=\"%s\" d=\"M%.1f %d V%d\"/>\n", class, x(decade), top, size-bottom)
-		fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%.1f\" y=\"%d\">%g</text>\n", x(decade), size-bottom+18, math.Pow(10, decade))
+		fmt.Fprintf(&b, "<path class=\"%s\" d=\"M%.1f %d V%d\"/>\n", class, at, top, size-bottom)
+		fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%.1f\" y=\"%d\">%s</text>\n", at, size-bottom+18, Number(mark))
 	}
 	fmt.Fprintf(&b, "<text class=\"small middle\" x=\"%d\" y=\"%d\">%s</text>\n", (barsLeft+barsRight)/2, size-10, html.EscapeString(f.Note))
 	for i, bar := range f.Bars {
@@ -140,6 +143,32 @@ func (f Bars) SVG() string {
 		}
 	}
 	return b.String() + "</svg>\n"
+}
+
+// mostTicks is how many numbers an axis of ratios has at most, unless it has only powers of ten.
+const mostTicks = 8
+
+// ticks returns the numbers of an axis from low or less to high or more, ascending: 1, 2 and 5 times
+// each power of ten, or the powers alone.
+func ticks(low, high float64) (list []float64) {
+	for _, steps := range [][]float64{{1, 2, 5}, {1}} {
+		list = nil
+		for decade := math.Floor(math.Log10(low)); decade <= math.Ceil(math.Log10(high)); decade++ {
+			for _, step := range steps {
+				list = append(list, step*math.Pow(10, decade))
+			}
+		}
+		for len(list) > 1 && list[1] <= low {
+			list = list[1:]
+		}
+		for len(list) > 1 && list[len(list)-2] >= high {
+			list = list[:len(list)-1]
+		}
+		if len(list) <= mostTicks {
+			break
+		}
+	}
+	return list
 }
 
 // scale maps a range of logarithms to pixels.

@@ -3,6 +3,7 @@ package plot
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -42,6 +43,27 @@ func TestFiguresAreWellFormedAndShowEachName(t *testing.T) {
 		}
 		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
 			t.Errorf("a position is no number:\n%s", svg)
+		}
+	}
+}
+
+func TestAxisOfRatiosIsNoLongerThanItsBars(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		want      string
+	}{
+		{1, 1, "[1]"},
+		{0.78, 1.08, "[0.5 1 2]"},
+		{0.5, 2, "[0.5 1 2]"},
+		{0.2, 20, "[0.2 0.5 1 2 5 10 20]"},
+		{0.04, 9, "[0.01 0.1 1 10]"},
+	} {
+		got := ticks(c.low, c.high)
+		if len(got) > mostTicks {
+			t.Errorf("%g to %g: %d numbers", c.low, c.high, len(got))
+		}
+		if text := fmt.Sprintf("%.3g", got); text != c.want {
+			t.Errorf("%g to %g: %s, want %s", c.low, c.high, text, c.want)
 		}
 	}
 }
