@@ -20,12 +20,13 @@ const idleGoal = 0.08
 const introduction = `<!-- make bench-start writes this page. Do not edit it. -->
 # What a claim adds to the start of a pod
 The same pod starts with a claim and without one, in turn, on a node of the [test rig](../test/rig/README.md). ` + "`make bench-start`" + `
-measures everything again and writes this page; it takes half an hour on 2 CPUs that do nothing else.
+measures everything again and writes this page; it takes 50 minutes on 2 CPUs that do nothing else.
 
 A start begins when the kubelet sees that the pod is bound to its node, and ends when the container runs: the kubelet's log has
 the first moment, and containerd's log the others. What the scheduler does before is in [scale.md](scale.md). **The node is
-emulated, so times are about ten times those of hardware.** Differences and shares say which part is slow; the counts below
-are the same everywhere.
+emulated, so times are about ten times those of hardware.** Beside 250 pods, its kubelet alone keeps 2 CPUs busy, and all parts
+wait for CPUs; the load averages are those of the node. Differences and shares say which part is slow; the counts below are the
+same everywhere.
 `
 
 // Write writes the page and its figure to the folder.
