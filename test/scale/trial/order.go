@@ -164,7 +164,7 @@ func (w *orders) next(node string) *resourceapi.ResourceSlice {
 	defer w.mu.Unlock()
 	devices := w.shape.Ordered(&w.cluster.Machine, w.held[node], deviceclasses.ZoneOrderSpread)
 	last := w.slices[node]
-	if last == nil || last.Spec.Devices[0].Name == devices[0].Name {
+	if last.Spec.Devices[0].Name == devices[0].Name {
 		return nil
 	}
 	next := last.DeepCopy()
