@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"sync"
 	"time"
 
@@ -38,13 +39,15 @@ type Phase struct {
 	// that they wait for.
 	Each []time.Duration
 
-	Requests     map[Kind]uint64 // of all daemons together, without those that were refused or not answered
-	Most         map[Kind]uint64 // the most of one daemon, for each kind
-	Refused      uint64          // requests that were answered with 429
-	Unanswered   uint64          // requests that failed without an answer, such as those that took too long
-	Ended        uint64          // watches that the API server ended, or lost
-	Watches      uint64          // the most lists, or watches, of one kind by one daemon, without as many as had ended
-	Work         []Work          // of each daemon until its slices were back; nil if they were not away
+	Requests     map[Kind]uint64   // of all daemons together, without those that were refused or not answered
+	Most         map[Kind]uint64   // the most of one daemon, for each kind
+	Stored       map[string]uint64 // the most writes of one daemon that the API server stored, for each resource
+	Refused      uint64            // requests that were answered with 429
+	Failed       uint64            // requests that were answered with another error, such as a conflict
+	Unanswered   uint64            // requests that failed without an answer, such as those that took too long
+	Ended        uint64            // watches that the API server ended, or lost
+	Watches      uint64            // the most lists, or watches, of one kind by one daemon, without as many as had ended
+	Work         []Work            // of each daemon until its slices were back; nil if they were not away
 	Seconds      []map[Kind]uint64
 	Others       []time.Duration // how long each request of another user took that began before the end
 	APIServerCPU time.Duration
@@ -83,7 +86,7 @@ func (p Phase) Busiest() (most uint64) {
 // tooMany is the HTTP status 429, by which priority and fairness refuses a request.
 // unanswered stands for no status at all.
 const (
-	tooMany    = 429
+	tooMany    = http.StatusTooManyRequests
 	unanswered = 0
 )
 
@@ -96,10 +99,15 @@ type Counts struct {
 // sum adds the requests of daemons that were answered. Client-go repeats what the API server
 // was too busy for: that counts once.
 func sum(all []Counts) map[Kind]uint64 {
+	return sumOf(all, func(code int) bool { return code != tooMany && code != unanswered })
+}
+
+// sumOf adds the requests of daemons with such answers.
+func sumOf(all []Counts, answered func(code int) bool) map[Kind]uint64 {
 	sums := make(map[Kind]uint64)
 	for _, one := range all {
 		for request, count := range one.Requests {
-			if request.Code != tooMany && request.Code != unanswered {
+			if answered(request.Code) {
 				sums[Kind{request.Verb, request.Resource}] += count
 			}
 		}
@@ -107,13 +115,25 @@ func sum(all []Counts) map[Kind]uint64 {
 	return sums
 }
 
-// since returns what has come in between, without kinds that did not occur.
-func since(before, after map[Kind]uint64) map[Kind]uint64 {
-	between := maps.Clone(after)
-	for kind, count := range before {
-		between[kind] -= count
+// stored adds the writes of a daemon that the API server stored, for each resource. What is sent
+// again because its answer was lost or an error is not stored twice.
+func stored(one Counts) map[string]uint64 {
+	sums := make(map[string]uint64)
+	for kind, count := range sumOf([]Counts{one}, func(code int) bool { return code/100 == http.StatusOK/100 }) {
+		if kind.Writes() {
+			sums[kind.Resource] += count
+		}
 	}
-	maps.DeleteFunc(between, func(_ Kind, count uint64) bool { return count == 0 })
+	return sums
+}
+
+// since returns what has come in between, without kinds that did not occur.
+func since[K comparable](before, after map[K]uint64) map[K]uint64 {
+	between := maps.Clone(after)
+	for key, count := range before {
+		between[key] -= count
+	}
+	maps.DeleteFunc(between, func(_ K, count uint64) bool { return count == 0 })
 	return between
 }
 
@@ -168,7 +188,7 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 		return p, err
 	}
 	p.Requests, p.Most, p.Others, p.APIServerCPU = since(sum(before), sum(after)), make(map[Kind]uint64), others, end-cpu
-	p.Work = f.work
+	p.Stored, p.Work = make(map[string]uint64), f.work
 	for i := range after {
 		ended := after[i].Ended - before[i].Ended
 		p.Ended += ended
@@ -178,12 +198,18 @@ func (f *Fleet) measure(ctx context.Context, p Phase, do func(context.Context) (
 				p.Watches = max(p.Watches, count-ended)
 			}
 		}
+		for resource, count := range since(stored(before[i]), stored(after[i])) {
+			p.Stored[resource] = max(p.Stored[resource], count)
+		}
 		for request, count := range after[i].Requests {
-			switch request.Code {
-			case tooMany:
-				p.Refused += count - before[i].Requests[request]
-			case unanswered:
-				p.Unanswered += count - before[i].Requests[request]
+			count -= before[i].Requests[request]
+			switch {
+			case request.Code == tooMany:
+				p.Refused += count
+			case request.Code == unanswered:
+				p.Unanswered += count
+			case request.Code >= http.StatusBadRequest:
+				p.Failed += count
 			}
 		}
 	}

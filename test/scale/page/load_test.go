@@ -38,7 +38,7 @@ func loadPage() LoadPage {
 			{Name: fleet.PhaseQuiet, Means: "Nothing.", Daemons: 10, Requests: of(10, watch), Most: of(1, watch)},
 			{Name: fleet.PhaseRestart, Daemons: 10, Requests: of(10, watch), Most: of(2, watch), Ended: 1, Watches: 1, Seconds: []map[fleet.Kind]uint64{of(10, watch)}},
 			{Name: fleet.PhaseKubelets, Daemons: 10, Requests: of(10, slice), Most: of(1, slice), Each: []time.Duration{time.Second, 9 * time.Second}, Work: []fleet.Work{{RoundTrips: 3, Waits: time.Second, Idle: 2 * time.Second}, {RoundTrips: 2, Idle: time.Millisecond}}},
-			{Name: fleet.PhaseFlicker, Daemons: 10, Counted: 66 * time.Second, Requests: of(60, slice, event), Most: map[fleet.Kind]uint64{slice: 13, event: 21}, Seconds: slices.Repeat([]map[fleet.Kind]uint64{of(2, slice, event)}, 8)},
+			{Name: fleet.PhaseFlicker, Daemons: 10, Counted: 66 * time.Second, Requests: of(60, slice, event), Most: map[fleet.Kind]uint64{slice: 13, event: 22}, Stored: map[string]uint64{"resourceslices": 13, "events": 21}, Failed: 2, Seconds: slices.Repeat([]map[fleet.Kind]uint64{of(2, slice, event)}, 8)},
 		},
 		Starts: []fleet.Pair{start(500, 40), start(600, 50)},
 	}
@@ -107,8 +107,8 @@ func TestGoalsOfLoadAreMissedBeyondTheLimit(t *testing.T) {
 		"a wait": func(p *LoadPage) {
 			p.Phases[3].Work[1].Waits, p.Phases[3].Work[1].Idle = ownWaits+1, ownWaits+1
 		},
-		"slices written": func(p *LoadPage) { p.Phases[4].Most[fleet.Kind{Verb: "create", Resource: "resourceslices"}] = 1 },
-		"events":         func(p *LoadPage) { p.Phases[4].Most[fleet.Kind{Verb: "patch", Resource: "events"}] = 1 },
+		"slices written": func(p *LoadPage) { p.Phases[4].Stored["resourceslices"]++ },
+		"events":         func(p *LoadPage) { p.Phases[4].Stored["events"]++ },
 	} {
 		p := loadPage()
 		change(&p)
