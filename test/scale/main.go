@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,6 +36,7 @@ type config struct {
 	kubernetes string
 	sizes      numbers
 	pairs      int
+	goalPairs  int
 	pods       int
 	tooMuch    int
 	foreign    int
@@ -85,6 +87,7 @@ func parse(args []string) (config, error) {
 	f.StringVar(&c.kubernetes, "kubernetes", build.DefaultKubernetes, "version of Kubernetes")
 	f.Var(&c.sizes, "sizes", "numbers of nodes, ascending; each has a control plane of its own")
 	f.IntVar(&c.pairs, "pairs", 5, "how often each shape runs, in turn with the others")
+	f.IntVar(&c.goalPairs, "goal-pairs", 10, "how often the two shapes of each goal run besides, one after the other")
 	f.IntVar(&c.pods, "pods", 500, "how many pods each trial places; at most 16 fit on a node, and 2 where one of four NUMA nodes is left")
 	f.IntVar(&c.tooMuch, "too-much", 2, "pods that fit nowhere in the trials of the smallest size that have such pods; 0: there are no such trials")
 	f.IntVar(&c.foreign, "foreign", 5000, "claims of another driver in the trials that have such claims; 0: there are no such trials")
@@ -108,6 +111,9 @@ func parse(args []string) (config, error) {
 	}
 	given := map[string]bool{}
 	f.Visit(func(flag *flag.Flag) { given[flag.Name] = true })
+	if c.growth { // it has no goals
+		c.goalPairs = 0
+	}
 	switch {
 	case c.growth && !given["sizes"]:
 		c.sizes = numbers{page.SmallGrowth, page.LargeGrowth}
@@ -134,6 +140,9 @@ func parse(args []string) (config, error) {
 	}
 	if c.pairs < 2 {
 		return c, fmt.Errorf("-pairs %d: a ratio with its interval needs 2 or more", c.pairs)
+	}
+	if c.goalPairs < 0 {
+		return c, fmt.Errorf("-goal-pairs %d: 0 or more are allowed", c.goalPairs)
 	}
 	for _, nodes := range c.sizes {
 		room := nodes * page.PodsPerNode
@@ -190,7 +199,7 @@ func (c config) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := page.Page{Conditions: page.Conditions{Machine: host.Describe(), Kubernetes: c.kubernetes, Pods: c.pods, Pairs: c.pairs}}
+	p := page.Page{Conditions: page.Conditions{Machine: host.Describe(), Kubernetes: c.kubernetes, Pods: c.pods, Pairs: c.pairs, GoalPairs: c.goalPairs}}
 	if p.Shapes, err = shape.All(m); err != nil {
 		return err
 	}
@@ -243,14 +252,14 @@ func (c config) measure(ctx context.Context, on trial.Cluster, shapes, mixes []s
 		return nil, nil, err
 	}
 	for _, round := range c.rounds(len(on.Nodes), shapes, mixes) {
-		for pair := range c.pairs {
-			for _, i := range order(len(round), pair, c.pairs) {
-				s, load := round[i].shape, round[i].load
+		for pair := range round.pairs {
+			for _, i := range order(len(round.trials), pair, round.pairs) {
+				s, load := round.trials[i].shape, round.trials[i].load
 				r, err := on.Run(ctx, s, load)
 				if err != nil {
 					return nil, nil, err
 				}
-				progress("%d nodes, pair %d of %d, %s: %s", len(on.Nodes), pair+1, c.pairs, s.Name, page.Line(r))
+				progress("%d nodes, pair %d of %d, %s: %s", len(on.Nodes), pair+1, round.pairs, s.Name, page.Line(r))
 				results = append(results, r)
 			}
 		}
@@ -278,15 +287,22 @@ type run struct {
 	shape shape.Shape
 }
 
-// rounds are trials that run in turn, again and again.
-func (c config) rounds(nodes int, shapes, mixes []shape.Shape) (list [][]run) {
-	var round []run
+// round is trials that run in turn, so many times.
+type round struct {
+	trials []run
+	pairs  int
+}
+
+// rounds are what runs with so many nodes. The two shapes of a goal run again, without others in between.
+func (c config) rounds(nodes int, shapes, mixes []shape.Shape) (list []round) {
+	var next []run
 	add := func(load trial.Load, shapes []shape.Shape) {
 		for _, s := range shapes {
-			round = append(round, run{load, s})
+			next = append(next, run{load, s})
 		}
 	}
-	end := func() { list, round = append(list, round), nil }
+	repeat := func(pairs int) { list, next = append(list, round{next, pairs}), nil }
+	end := func() { repeat(c.pairs) }
 	add(trial.Load{Pods: c.pods}, shapes)
 	if nodes == page.OneSize(c.sizes) && !c.growth {
 		add(trial.Load{Pods: c.pods, Fill: takenZones * nodes}, only(shapes, page.InFilled))
@@ -295,6 +311,12 @@ func (c config) rounds(nodes int, shapes, mixes []shape.Shape) (list [][]run) {
 		}
 	}
 	end()
+	if c.goalPairs > 0 {
+		for _, names := range page.Judged(nodes, c.sizes) {
+			add(trial.Load{Pods: c.pods}, only(shapes, func(s shape.Shape) bool { return slices.Contains(names, s.Name) }))
+			repeat(c.goalPairs)
+		}
+	}
 	if nodes > c.sizes[0] || c.growth {
 		return list
 	}

@@ -26,6 +26,7 @@ func TestFlags(t *testing.T) {
 		"-sizes many":            "many",
 		"-sizes 9,500 -pods 145": "9 nodes have room for 1 to 144",
 		"-pairs 1":               "needs 2 or more",
+		"-goal-pairs -1":         "0 or more",
 		"-starts 1":              "needs 2 or more",
 		"-too-much -1":           "0 or more",
 		"-sizes 100 nonsense":    `unexpected argument "nonsense"`,
@@ -51,9 +52,9 @@ func TestWhatIsAddedRunsWithOneSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]map[int][]int{
-		"":                       {100: {6, 3, 4, 3}, 500: {8 + 7 + 3}, 2000: {6}},
-		"-foreign 0 -too-much 0": {100: {6, 3, 4}, 500: {8 + 7}, 2000: {6}},
-		"-growth":                {500: {3}, 5000: {3}},
+		"":                                     {100: {6, 3, 4, 3}, 500: {8 + 7 + 3, 2, 2}, 2000: {6, 2}},
+		"-foreign 0 -too-much 0 -goal-pairs 0": {100: {6, 3, 4}, 500: {8 + 7}, 2000: {6}},
+		"-growth":                              {500: {3}, 5000: {3}},
 	} {
 		c, err := parse(strings.Fields(args))
 		if err != nil {
@@ -66,7 +67,7 @@ func TestWhatIsAddedRunsWithOneSize(t *testing.T) {
 		for _, nodes := range c.sizes {
 			var trials []int
 			for _, round := range c.rounds(nodes, only(shapes, func(s shape.Shape) bool { return page.Runs(s, nodes, c.sizes) }), mixes) {
-				trials = append(trials, len(round))
+				trials = append(trials, len(round.trials))
 			}
 			if !slices.Equal(trials, want[nodes]) {
 				t.Errorf("%q, %d nodes: %v trials of each pair, want %v", args, nodes, trials, want[nodes])

@@ -24,6 +24,19 @@ var goals = []struct {
 // besideGoal is for claims of GPUs: pods per second beside this driver / alone.
 const besideGoal = 1 / 1.5
 
+// Judged are the names of the two shapes of each goal with so many nodes, of these sizes. No shape is in two of them.
+func Judged(nodes int, sizes []int) (pairs [][]string) {
+	for _, goal := range goals {
+		if goal.nodes == nodes {
+			pairs = append(pairs, []string{shape.Ours, goal.other})
+		}
+	}
+	if nodes == OneSize(sizes) {
+		pairs = append(pairs, []string{shape.GPU, shape.Beside})
+	}
+	return pairs
+}
+
 // ratio compares this driver with another shape.
 type ratio struct {
 	nodes int

@@ -333,6 +333,35 @@ func TestNearlyFullNodesAndLargerClaimsAreOfTheSmallestSize(t *testing.T) {
 	}
 }
 
+// The shapes of a goal run more often than the others, and all of their pairs count.
+func TestGoalsHavePairsOfTheirOwn(t *testing.T) {
+	p := filled(t, 100, 500, 2000)
+	p.GoalPairs = 1
+	if _, _, err := p.render(); err == nil {
+		t.Error("no error, though the shapes of goals have no pairs of their own")
+	}
+	for _, nodes := range p.sizes() {
+		for _, shapes := range Judged(nodes, p.sizes()) {
+			for i, name := range shapes {
+				p.Results = append(p.Results, trial.Result{Shape: name, Nodes: nodes, Load: trial.Load{Pods: 100}, PodsPerSecond: 1, SchedulerCPU: time.Duration(1 + i)})
+			}
+		}
+	}
+	text, _, err := p.render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "The two shapes of each goal ran another 1 times"; !strings.Contains(text, want) {
+		t.Errorf("no %q in:\n%s", want, text)
+	}
+	for name, want := range map[string]float64{shape.Split: math.Pow(math.Pow(49.0/20, 5)*2, 1.0/6), shape.Cheapest: 49.0 / 50} {
+		i := slices.IndexFunc(p.ratios(), func(r ratio) bool { return r.nodes == 2000 && r.other == name })
+		if got := p.ratios()[i].cpu.Ratio; math.Abs(got/want-1) > 1e-6 {
+			t.Errorf("%s: %g, want %g", name, got, want)
+		}
+	}
+}
+
 func TestMedianOfTwoPairsIsBetweenThem(t *testing.T) {
 	if got := median([]trial.Result{{PodsPerSecond: 10}, {PodsPerSecond: 20}}, rate); got != 15 {
 		t.Errorf("%g, want 15", got)

@@ -21,9 +21,10 @@ func Percentile(values []time.Duration, part float64) time.Duration {
 type Interval struct{ Ratio, Low, High float64 }
 
 // Ratio returns the geometric mean of a/b, pair by pair, with its interval: Student's t of
-// the logarithms. There are as many a as b, all above 0. The interval of a single pair is
-// everything.
+// the logarithms. All are above 0. What has no partner does not count. The interval of a single
+// pair is everything.
 func Ratio(a, b []float64) Interval {
+	a, b = a[:min(len(a), len(b))], b[:min(len(a), len(b))]
 	n := float64(len(a))
 	logs := make([]float64, len(a))
 	mean := 0.0

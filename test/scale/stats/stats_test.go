@@ -42,6 +42,15 @@ func TestPairsCancelWhatBothShare(t *testing.T) {
 	}
 }
 
+func TestWhatHasNoPartnerDoesNotCount(t *testing.T) {
+	want := Ratio([]float64{2, 8}, []float64{1, 2})
+	for name, got := range map[string]Interval{"more a": Ratio([]float64{2, 8, 50}, []float64{1, 2}), "more b": Ratio([]float64{2, 8}, []float64{1, 2, 50})} {
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
 func TestOnePairDecidesNothing(t *testing.T) {
 	got := Ratio([]float64{3}, []float64{1})
 	if math.Abs(got.Ratio-3) > 1e-9 || got.AtLeast(0.1) != compare.NotDecided || got.AtLeast(100) != compare.NotDecided {
