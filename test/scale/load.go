@@ -56,6 +56,10 @@ func (c config) flowControl(ctx context.Context) (fleet.FlowControl, error) {
 
 // load runs the daemons of many nodes against a control plane.
 func (c config) load(ctx context.Context) (err error) {
+	if _, _, err := c.build(ctx); err != nil {
+		return err
+	}
+	host.Settle(ctx, c.wait, func(line string) { progress("%s", line) })
 	began := time.Now()
 	program, err := os.Executable()
 	if err != nil {
