@@ -9,7 +9,7 @@ import (
 	"github.com/dra-driver-numa/dra-driver-numa/test/scale/stats"
 )
 
-// Growth is judged from the first of these numbers of nodes to the second.
+// Growth is measured from the first of these numbers of nodes to the second.
 const (
 	SmallGrowth = 500
 	LargeGrowth = 5000
@@ -72,8 +72,7 @@ func (p Page) grown() string {
 		fmt.Sprintf("\n%d nodes / %d nodes:\n\n", large, small) +
 		plot.Table([]string{"shape", "pods/s", "scheduler's CPU time per pod"}, rows) +
 		fmt.Sprintf("\nFor a pod, the scheduler looks for %d nodes where it fits in a cluster of %d nodes, and for %d in one of %d:\n"+
-			"%s times as many. What a shape costs for each of these nodes grows alike, and the rest does not. This driver costs more for\n"+
-			"each node, so more of its time grows.\n", looksFor(small), small, looksFor(large), large, plot.Number(float64(looksFor(large))/float64(looksFor(small))))
+			"%s times as many. What a shape costs for each of these nodes grows alike, and the rest does not.\n", looksFor(small), small, looksFor(large), large, plot.Number(float64(looksFor(large))/float64(looksFor(small))))
 }
 
 // looksFor is how many nodes that fit the scheduler looks for, by default
