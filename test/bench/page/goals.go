@@ -43,7 +43,7 @@ func (p Page) goals(ratios []ratio) string {
 			verdict := compare.Spread{Median: bytes, Low: bytes, High: bytes}.AtMost(programBytes)
 			goal("`kubectl numa` on disk", "≤ 45 MB", fmt.Sprintf("%.1f MB", bytes/1e6), verdict)
 			if verdict != compare.Met {
-				why = "client-go registers the types of all of Kubernetes' APIs, and each has the methods by which it is encoded and copied.\n"
+				why = "The largest part of `kubectl numa` is the types of all of Kubernetes' APIs. client-go registers them, with the methods by which each is encoded and copied.\n"
 			}
 		}
 	}

@@ -69,11 +69,11 @@ func TestPageSaysWhichGoalsAreMissed(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	if strings.Contains(text, "client-go registers") { // the reason for a goal that is met
+	if strings.Contains(text, "client-go registers them") { // the reason for a goal that is met
 		t.Error("the page says why a goal is missed that is met")
 	}
 	p.Programs[0].Bytes = 46e6
-	if text, _, err = p.render(); err != nil || !strings.Contains(text, "client-go registers") {
+	if text, _, err = p.render(); err != nil || !strings.Contains(text, "client-go registers them") {
 		t.Errorf("the page does not say why a goal is missed, %v", err)
 	}
 	if t.Failed() {

@@ -44,7 +44,7 @@ func kinds() []kind {
 
 // ratioSection returns the section of the ratios, and a figure for each kind of them.
 func ratioSection(ratios []ratio) (text string, figures map[string]string, err error) {
-	text, figures = "## Ratios\nThe orange mark in a figure is the goal.\n", make(map[string]string)
+	text, figures = "## Ratios\nA ratio with a goal has an orange mark at the goal.\n", make(map[string]string)
 	shown := 0
 	for _, k := range kinds() {
 		var rows [][]string
@@ -63,7 +63,7 @@ func ratioSection(ratios []ratio) (text string, figures map[string]string, err e
 		shown += len(rows)
 		file := "benchmarks-" + k.name + ".svg"
 		figures[file] = figure.SVG()
-		text += fmt.Sprintf("\n### %s\n%s\n\n![Bars of the ratios in the table below, on a logarithmic axis, with their goals](%s)\n\n", k.title, k.text, file) +
+		text += fmt.Sprintf("\n### %s\n%s\n\n![Bars of the ratios in the table below, on a logarithmic axis](%s)\n\n", k.title, k.text, file) +
 			plot.Table([]string{"what", "ratio"}, rows)
 	}
 	if shown != len(ratios) {
