@@ -63,12 +63,9 @@ func main() {
 
 func progress(line string) { fmt.Fprintln(os.Stderr, "bench: "+line) }
 
-// settle is how long to wait for a load average of 1 or less, which a build exceeds.
-const settle = 2 * time.Minute
-
 // writePage measures everything.
 func (c config) writePage(ctx context.Context) (err error) {
-	host.Settle(ctx, settle, progress)
+	host.Settle(ctx, host.Patience, progress)
 	began := time.Now()
 	p := page.Page{Machine: host.Describe(), Rounds: c.rounds, Each: c.each, Claims: c.claims, Comparisons: comparisons()}
 	for _, program := range [][]string{{"kubectl-numa", "version", "--client"}, {"numa-pin", "--help"}} {

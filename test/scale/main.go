@@ -94,7 +94,7 @@ func parse(args []string) (config, error) {
 	f.Var(&c.attributes, "attributes", "also run this driver with only so many attributes of each zone, such as 1,4")
 	f.BoolVar(&c.growth, "growth", false, "run only what shows how time grows with the number of nodes, and write a page of its own; default of -sizes: 500 5000")
 	f.BoolVar(&c.order, "order", false, "measure what zoneOrder costs instead, and write a page of its own; default of -sizes: 50 500, and of -pods, which is also how many are Pending: 1000")
-	f.DurationVar(&c.wait, "wait", 2*time.Minute, "how long to wait for a load average of 1 or less, which a build exceeds; above it, scale judges no goal")
+	f.DurationVar(&c.wait, "wait", host.Patience, "how long to wait for a load average of 1 or less, which a build exceeds; above it, scale judges no goal")
 	f.IntVar(&c.daemons, "daemons", 0, "run the daemons of so many nodes instead, and measure what they ask of the API server")
 	f.BoolVar(&c.part, "part", false, "run some of the daemons for another process, which talks over standard input and output")
 	f.IntVar(&c.claims, "claims", 4, "with -daemons: claims of each node; 16 at most")

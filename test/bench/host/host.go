@@ -88,6 +88,9 @@ func Unjudged(command string) string {
 	return "The load average was above 1 at the start, so this page judges no goal: run `" + command + "` on a machine where nothing else runs.\n"
 }
 
+// Patience is how long a benchmark waits for [Settle], which a build before it makes necessary.
+const Patience = 2 * time.Minute
+
 // Settle waits until the machine is not busy any more, for the given time at most.
 func Settle(ctx context.Context, wait time.Duration, progress func(line string)) {
 	if !Busy(Load()) || wait <= 0 {

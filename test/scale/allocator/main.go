@@ -47,7 +47,7 @@ func main() {
 	flag.StringVar(&c.repository, "repository", ".", "`folder` of the repository")
 	flag.StringVar(&c.pages, "pages", "docs", "`folder` for the page")
 	flag.IntVar(&c.rounds, "rounds", 20, "how often each case runs")
-	flag.DurationVar(&c.wait, "wait", 2*time.Minute, "how long to wait for a load average of 1 or less, which compiling exceeds")
+	flag.DurationVar(&c.wait, "wait", host.Patience, "how long to wait for a load average of 1 or less, which compiling exceeds")
 	flag.Parse()
 	if err := c.run(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "bench-allocator: error: %v\n", err)

@@ -99,15 +99,10 @@ type Counts struct {
 // sum adds the requests of daemons that were answered. Client-go repeats what the API server
 // was too busy for: that counts once.
 func sum(all []Counts) map[Kind]uint64 {
-	return sumOf(all, func(code int) bool { return code != tooMany && code != unanswered })
-}
-
-// sumOf adds the requests of daemons with such answers.
-func sumOf(all []Counts, answered func(code int) bool) map[Kind]uint64 {
 	sums := make(map[Kind]uint64)
 	for _, one := range all {
 		for request, count := range one.Requests {
-			if answered(request.Code) {
+			if request.Code != tooMany && request.Code != unanswered {
 				sums[Kind{request.Verb, request.Resource}] += count
 			}
 		}
@@ -115,13 +110,15 @@ func sumOf(all []Counts, answered func(code int) bool) map[Kind]uint64 {
 	return sums
 }
 
-// stored adds the writes of a daemon that the API server stored, for each resource. What is sent
-// again because its answer was lost or an error is not stored twice.
+// stored adds the writes of a daemon that the API server has stored, for each resource. A create
+// of what is there already is a repetition: the answer to the first request was lost. One that
+// failed with another error, and is repeated, counts once.
 func stored(one Counts) map[string]uint64 {
 	sums := make(map[string]uint64)
-	for kind, count := range sumOf([]Counts{one}, func(code int) bool { return code/100 == http.StatusOK/100 }) {
-		if kind.Writes() {
-			sums[kind.Resource] += count
+	for request, count := range one.Requests {
+		again := request.Verb == "create" && request.Code == http.StatusConflict
+		if (Kind{request.Verb, request.Resource}).Writes() && (again || request.Code/100 == http.StatusOK/100) {
+			sums[request.Resource] += count
 		}
 	}
 	return sums

@@ -216,7 +216,8 @@ func (p LoadPage) requests() string {
 		}
 	}
 	return "## Requests\nA list that is streamed counts as a watch. A dry-run is a create that stores nothing. Requests that were refused or\n" +
-		"not answered, which the client repeats, do not count. Those that failed with another error do, though nothing is stored.\n\n" +
+		"not answered, which the client repeats, do not count. Those with another error do. A goal counts what is\n" +
+		"stored: writes that succeeded, and creates of what was there already, because the answer to an earlier one was lost.\n\n" +
 		plot.Table([]string{"phase", "verb", "resource", "requests", "for each daemon", "most of one daemon"}, rows)
 }
 
